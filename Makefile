@@ -1,0 +1,57 @@
+# Every target has a line of help: make help
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+AGENT ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup tmux run test check format test-real e2e bench wheel clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+setup: tmux $(VENV)/.ready ## virtual environment, dependencies, tmux; quick when all is there
+
+# One stamp: a changed pyproject.toml or pin file sets up anew, anything else costs nothing.
+$(VENV)/.ready: pyproject.toml .ci/constraints.txt
+	@.ci/python-ok "$(PYTHON)"
+	@test -x $(PY) || "$(PYTHON)" -m venv $(VENV)
+	@echo "setting up $(VENV) (once)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --constraint .ci/constraints.txt --editable '.[dev]'
+	@touch $@
+
+tmux:
+	@.ci/need-tmux
+
+run: setup ## the main job, shown: spawn, observe, inject, respawn, done, nothing left (AGENT="cmd" runs your own agent)
+	@$(PY) -m witness.cli demo $(if $(AGENT),--agent '$(subst ','\'',$(AGENT))')
+
+test: setup ## unit tests and quick tests with real processes and tmux
+	@$(PY) -m pytest -q -n 2 -m 'not real and not e2e and not bench' $(ARGS)
+
+check: setup ## format, lint, types, layers
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/python -c 'from importlinter.cli import lint_imports_command as m; m()'
+
+format: setup ## put the code into its form
+	@$(PY) -m ruff check --fix-only .
+	@$(PY) -m ruff format .
+
+test-real: setup ## the slow tests with real tmux, awkward processes and chaos
+	@$(PY) -m pytest -q -m 'real' $(ARGS)
+
+e2e: setup ## the real Claude Code against a scripted server on loopback (installs the client once, from npm)
+	@.ci/need-claude
+	@$(PY) -m pytest -q -m 'e2e' $(ARGS)
+
+bench: setup ## measure us and our peers in one run
+	@$(PY) -m tests.bench $(ARGS)
+
+wheel: setup ## build the wheel into dist/
+	@$(PY) -m build --wheel --outdir dist .
+
+clean: ## remove what setup and the builds made
+	rm -rf $(VENV) dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

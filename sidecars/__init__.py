@@ -1,0 +1,1 @@
+"""Observers of a coding agent: what one sees, thinks and says."""

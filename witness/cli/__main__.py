@@ -1,0 +1,5 @@
+"""``python -m witness.cli``."""
+
+from witness.cli.root import main
+
+main()

@@ -1,0 +1,148 @@
+"""Opening the journal, and its one connection."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from witness.errors import JournalCorruptError, JournalError
+from witness.journal.decisions import DecisionLog
+from witness.journal.groups import GroupTable
+from witness.journal.members import MemberTable
+from witness.journal.records import Event
+from witness.journal.schema import STEPS
+
+# Longest wait for another writer; every transaction of ours is far shorter.
+_BUSY_SECONDS = 5.0
+
+
+class Journal:
+    """The town's journal. Not for sharing between threads or across a fork: each opens its own.
+
+    Attributes:
+        groups: the groups and what is wanted of them.
+        members: their processes.
+        decisions: what the sidecars decided, said and spent.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the journal at ``path``, making it when there is none.
+
+        Raises:
+            JournalCorruptError: the file is damaged.
+            JournalError: it cannot be opened, read or written (no room, read-only, locked for too long).
+        """
+        self.path = path
+        with self._told():
+            old = os.umask(0o077)
+            try:
+                self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+                self._db.execute("PRAGMA journal_mode = WAL")
+                # A crash of the machine may lose the last commits, never the database; a crash of ours loses nothing.
+                self._db.execute("PRAGMA synchronous = NORMAL")
+                self._migrate()
+            finally:
+                os.umask(old)
+        self.groups = GroupTable(self)
+        self.members = MemberTable(self)
+        self.decisions = DecisionLog(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _migrate(self) -> None:
+        done = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if done > len(STEPS):
+            raise JournalError(f"{self.path} was written by a newer gt-witness (schema {done}): upgrade this one")
+        if done == len(STEPS):
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            # Read again: another process may have come first.
+            done = self._db.execute("PRAGMA user_version").fetchone()[0]
+            for number, script in enumerate(STEPS[done:], start=done + 1):
+                for statement in script.split(";"):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {number}")
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            text = str(error)
+            if "malformed" in text or "not a database" in text:
+                raise JournalCorruptError(
+                    f"the journal {self.path} is damaged ({text}): 'gt doctor --fix' sets it aside"
+                ) from error
+            if "locked" in text:
+                text += f"; somebody holds it for more than {_BUSY_SECONDS:.0f} s"
+            raise JournalError(f"the journal {self.path} cannot be used: {text}") from error
+
+    def run(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        """Execute one statement; errors come as JournalError."""
+        with self._told():
+            return self._db.execute(sql, values)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; nested use joins the outer one."""
+        if self._db.in_transaction:
+            yield
+            return
+        self.run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            self._db.rollback()  # a no-op where SQLite itself has rolled back already
+            raise
+
+    # -- history ------------------------------------------------------------------------------------------------
+
+    def note(self, time: float, kind: str, run: str = "", member: str = "", **data: Any) -> None:
+        """Add one line to the town's history.
+
+        Args:
+            time: wall clock.
+            kind: what happened, as ``spawned`` or ``nuke-failed``.
+            run, member: whom it concerns.
+            data: anything else, as JSON.
+        """
+        self.run(
+            "INSERT INTO events (time, kind, run, member, data) VALUES (?, ?, ?, ?, ?)",
+            time, kind, run, member, json.dumps(data, ensure_ascii=False, default=str),
+        )  # fmt: skip
+
+    def history(self, run: str = "", last: int = 200) -> list[Event]:
+        """The newest lines, oldest first; of one run, or of all."""
+        rows = self.run(
+            "SELECT time, kind, run, member, data FROM events WHERE ? IN ('', run) ORDER BY id DESC LIMIT ?", run, last
+        ).fetchall()
+        return [Event(time, kind, of, member, json.loads(data)) for time, kind, of, member, data in reversed(rows)]
+
+    # -- small facts ----------------------------------------------------------------------------------------------
+
+    def fact(self, key: str) -> str:
+        """A remembered value, empty when none."""
+        row = self.run("SELECT value FROM facts WHERE key = ?", key).fetchone()
+        return row[0] if row else ""
+
+    def remember(self, key: str, value: str) -> None:
+        """Store a value under a key, replacing the one before."""
+        self.run("INSERT INTO facts VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)

@@ -1,0 +1,82 @@
+"""The ledger: what the sidecars decided, what became of it, what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from witness.journal.records import Decision, Usage
+
+if TYPE_CHECKING:
+    from witness.journal.database import Journal
+
+_PLAIN = "id, run, sidecar, time, monotonic, outcome, reason, message, evidence, confidence, event, nudge, stage"
+_USAGE = "model, input_tokens, cached_tokens, cache_written_tokens, output_tokens, dollars, seconds, calls"
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Dollars and calls of some span."""
+
+    dollars: float
+    calls: int
+
+
+class DecisionLog:
+    """Reads and writes decisions. Caps and cooldowns are read from here, so a respawn resets none of them."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def add(self, decision: Decision) -> None:
+        """Record one decision."""
+        values = astuple(decision)[:-1] + astuple(decision.usage or Usage())
+        marks = ", ".join("?" * len(values))
+        self._journal.run(f"INSERT INTO decisions ({_PLAIN}, {_USAGE}) VALUES ({marks})", *values)  # noqa: S608
+
+    def of(self, run: str, sidecar: str = "", last: int = 1000) -> list[Decision]:
+        """The newest decisions of a run, oldest first; of one sidecar, or of all."""
+        return self._select("run = ? AND ? IN ('', sidecar)", run, sidecar, last=last)
+
+    def injected(self, run: str, sidecar: str = "") -> list[Decision]:
+        """What was said in a run, oldest first; by one sidecar, or by all."""
+        return self._select("run = ? AND outcome = 'injected' AND ? IN ('', sidecar)", run, sidecar, last=1000)
+
+    def stage(self, decision: str, stage: str, reason: str = "") -> None:
+        """Record how far the delivery of an injection has come: drained, seen or undelivered."""
+        self._journal.run(
+            "UPDATE decisions SET stage = ?, reason = CASE ? WHEN '' THEN reason ELSE ? END WHERE id = ?",
+            stage, reason, reason, decision,
+        )  # fmt: skip
+
+    def spend(self, run: str = "", since: float = 0.0) -> Spend:
+        """What the model calls cost: of one run or of all, from a wall-clock instant on."""
+        row = self._journal.run(
+            "SELECT COALESCE(SUM(dollars), 0.0), COALESCE(SUM(calls), 0) FROM decisions WHERE ? IN ('', run)"
+            " AND time >= ?",
+            run, since,
+        ).fetchone()  # fmt: skip
+        return Spend(row[0], row[1])
+
+    # -- where a sidecar stopped reading -----------------------------------------------------------------------------
+
+    def cursor(self, run: str, sidecar: str) -> str:
+        """The spool position after the last event that the sidecar has judged, empty when none."""
+        row = self._journal.run("SELECT position FROM cursors WHERE run = ? AND sidecar = ?", run, sidecar).fetchone()
+        return row[0] if row else ""
+
+    def set_cursor(self, run: str, sidecar: str, position: str) -> None:
+        """Remember that position, so that a respawned sidecar goes on where its predecessor stopped."""
+        self._journal.run(
+            "INSERT INTO cursors VALUES (?, ?, ?)"
+            " ON CONFLICT (run, sidecar) DO UPDATE SET position = excluded.position",
+            run, sidecar, position,
+        )  # fmt: skip
+
+    def _select(self, where: str, *values: Any, last: int) -> list[Decision]:
+        rows = self._journal.run(
+            f"SELECT {_PLAIN}, {_USAGE} FROM decisions WHERE {where} ORDER BY time DESC, rowid DESC LIMIT ?",  # noqa: S608
+            *values, last,
+        ).fetchall()  # fmt: skip
+        plain = len(_PLAIN.split(", "))
+        return [replace(Decision(*row[:plain]), usage=Usage(*row[plain:])) for row in reversed(rows)]

@@ -1,0 +1,134 @@
+"""The journal's groups."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+from witness.errors import JournalError, UsageError
+from witness.identity import ProcessId
+from witness.journal.records import Group, GroupState, Intent
+from witness.names import GroupId
+
+if TYPE_CHECKING:
+    from witness.journal.database import Journal
+
+_COLUMNS = (
+    "run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at, "
+    "intent_note, zombie, details"
+)
+
+
+class GroupTable:
+    """Reads and writes groups. A name has at most one living run; the database itself sees to it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def add(self, group: Group) -> None:
+        """Record a new run.
+
+        Raises:
+            UsageError: a polecat of that name lives already.
+        """
+        try:
+            self._journal.run(
+                f"INSERT INTO groups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                group.id.run, group.id.rig, group.id.polecat, group.session, group.state, group.boot,
+                group.spawned_at, group.created, group.workdir, json.dumps(group.agent), group.molecule,
+                group.intent, group.intent_at, group.intent_note, group.zombie, json.dumps(group.details, default=str),
+            )  # fmt: skip
+        except JournalError as error:
+            if isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise UsageError(
+                    f"polecat {group.id.address} is already running: nuke it first, or choose another name"
+                ) from error
+            raise
+
+    def living(self, rig: str = "") -> list[Group]:
+        """All runs that are not NUKED, by age; of one rig, or of all."""
+        return self._select("state != 'NUKED' AND ? IN ('', rig)", rig)
+
+    def get(self, run: str) -> Group | None:
+        """The run, living or ended."""
+        return next(iter(self._select("run = ?", run)), None)
+
+    def named(self, polecat: str, rig: str = "") -> list[Group]:
+        """Living runs of that polecat name or session; of one rig, or of all."""
+        return self._select("state != 'NUKED' AND ? IN (polecat, session) AND ? IN ('', rig)", polecat, rig)
+
+    def last(self, polecat: str, rig: str = "") -> Group | None:
+        """The newest run of that name, living or ended."""
+        found = self._select("? IN (polecat, session) AND ? IN ('', rig)", polecat, rig)
+        return found[-1] if found else None
+
+    def move(self, run: str, old: GroupState, new: GroupState) -> bool:
+        """Change the state if it still is ``old``; False when somebody was quicker."""
+        return self._journal.run("UPDATE groups SET state = ? WHERE run = ? AND state = ?", new, run, old).rowcount == 1
+
+    def want(self, run: str, intent: Intent, at: float, note: str = "") -> bool:
+        """Record what is wanted of a living run. A wish to nuke is never weakened to done.
+
+        Returns:
+            False when the run has ended, or more is wanted of it already.
+        """
+        cursor = self._journal.run(
+            "UPDATE groups SET intent = ?, intent_at = ?, intent_note = ? WHERE run = ? AND state != 'NUKED'"
+            " AND intent != 'nuke' AND intent != ?",
+            intent, at, note, run, intent,
+        )  # fmt: skip
+        return cursor.rowcount == 1
+
+    def mark_zombie(self, run: str, zombie: str) -> bool:
+        """Remember the class that a group was found in; False when that was known, so that it is reported once."""
+        return self._journal.run("UPDATE groups SET zombie = ? WHERE run = ? AND zombie != ?", zombie, run, zombie).rowcount == 1  # noqa: E501 # fmt: skip
+
+    def detail(self, run: str, **changes: Any) -> None:
+        """Merge keys into the run's details."""
+        self._journal.run("UPDATE groups SET details = json_patch(details, ?) WHERE run = ?", json.dumps(changes), run)
+
+    # -- every descendant ever seen --------------------------------------------------------------------------------
+
+    def saw(self, run: str, processes: set[ProcessId]) -> None:
+        """Remember processes that belong to the run, however they may hide later."""
+        for process in processes:
+            self._journal.run("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", run, process.pid, process.started)
+
+    def seen(self, run: str) -> set[ProcessId]:
+        """All that ``saw`` was told."""
+        rows = self._journal.run("SELECT pid, started FROM seen WHERE run = ?", run).fetchall()
+        return {ProcessId(pid, started) for pid, started in rows}
+
+    def forget_seen(self, run: str, gone: set[ProcessId]) -> None:
+        """Drop processes that are proven dead, so that the list does not grow through the night."""
+        for process in gone:
+            self._journal.run("DELETE FROM seen WHERE run = ? AND pid = ? AND started = ?", run, process.pid, process.started)  # noqa: E501 # fmt: skip
+
+    def _select(self, where: str, *values: Any) -> list[Group]:
+        rows = self._journal.run(
+            f"SELECT {_COLUMNS} FROM groups WHERE {where} ORDER BY created, run",  # noqa: S608 - our own text
+            *values,
+        ).fetchall()
+        return [_group(row) for row in rows]
+
+
+def _group(row: tuple[Any, ...]) -> Group:
+    (run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at,
+     note, zombie, details) = row  # fmt: skip
+    return Group(
+        id=GroupId(rig, polecat, run),
+        session=session,
+        state=GroupState(state),
+        boot=boot,
+        spawned_at=spawned_at,
+        created=created,
+        workdir=workdir,
+        agent=tuple(json.loads(agent)),
+        molecule=molecule,
+        intent=Intent(intent),
+        intent_at=intent_at,
+        intent_note=note,
+        zombie=zombie,
+        details=json.loads(details),
+    )
