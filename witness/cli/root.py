@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
-from typing import Any
 
 import click
 
@@ -16,10 +14,23 @@ from witness.errors import WitnessError
 # Each command stands in a module of its own that is imported only when it is called: `gt done` inside a polecat must
 # not pay for rich tables and HTTP clients.
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "ask": ("witness.cli.distill:ask", "put a question to what a sidecar knows"),
     "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
+    "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
+    "done": ("witness.cli.done:done", "inside a polecat: the work is finished, end the group"),
+    "hooks": ("witness.cli.hooks:hooks", "the hooks in the agent's client: install, uninstall, status"),
+    "init": ("witness.cli.init:init", "make a standalone town"),
+    "mcp": ("witness.cli.mcp:mcp", "serve distill and ask to an agent over MCP"),
     "memory": ("witness.cli.memory:memory", "what an agent remembers from session to session"),
+    "molecule": ("witness.cli.molecule:molecule", "lint, show and resolve molecules"),
+    "nudge": ("witness.cli.nudge:nudge", "send a polecat a line of text"),
     "party": ("witness.cli.party:party", "several agents with their memories around one topic"),
+    "peek": ("witness.cli.peek:peek", "read a polecat's pane"),
+    "polecat": ("witness.cli.polecat:polecat", "spawn, list and nuke polecats with their sidecars"),
+    "prompt": ("witness.cli.prompt:prompt", "render, parse and lint prompts made of typed blocks"),
+    "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, log, costs, replay and eval of sidecars"),
+    "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
 }
 
 
@@ -45,11 +56,6 @@ class _LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="gt-witness")
 def gt() -> None:
     """Spawn coding agents with their sidecars, keep them alive, end them without survivors."""
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON document to stdout, and nothing else with it."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def main(argv: list[str] | None = None) -> None:
