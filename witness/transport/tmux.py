@@ -1,0 +1,232 @@
+"""The only place that runs tmux.
+
+Every call is an argument list on the town's own socket; answers are read by format strings, never from prose. An
+answer that does not come is not an answer: ``TmuxTimeoutError`` means that nothing is known, and nobody may conclude
+that a session is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from witness.errors import TmuxError, TmuxTimeoutError, TmuxUnusableError
+
+OLDEST = (3, 2)
+_TIMEOUT = 10.0
+# What the tmux server, and so every pane, starts from. The agent's real environment comes through a private file that
+# the reaper reads: tmux would show it in its argument list, and a server keeps the environment of its first caller.
+_SERVER_ENVIRONMENT = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TZ", "USER", "XDG_RUNTIME_DIR")
+# tmux prints each of these where no server answers on the socket.
+_NO_SERVER = ("no server running", "error connecting to", "server exited", "lost server")
+_SEPARATOR = "\x1f"
+_PANE_FORMAT = _SEPARATOR.join(
+    "#{" + name + "}"
+    for name in ("session_name", "pane_id", "pane_pid", "pane_dead", "pane_dead_status", "window_activity", "pid")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One pane as tmux sees it.
+
+    Args:
+        session: name of its session.
+        id: tmux's own id, as ``%3``.
+        pid: its first process.
+        dead: the process has ended and the pane stands on (remain-on-exit).
+        status: exit status of a dead pane; None while tmux has not collected it.
+        activity: wall-clock second of its last output.
+        server: pid of the tmux server.
+    """
+
+    session: str
+    id: str
+    pid: int
+    dead: bool
+    status: int | None
+    activity: int
+    server: int
+
+
+def _exact(session: str) -> str:
+    # Without '=', tmux takes a name for a prefix, and gt-Toast would also mean gt-Toast2.
+    return f"={session}"
+
+
+class Tmux:
+    """tmux on one socket.
+
+    Args:
+        socket: name of the socket (``tmux -L``).
+        directory: value of ``TMUX_TMPDIR``, empty for tmux's own default.
+    """
+
+    def __init__(self, socket: str, directory: str = "") -> None:
+        self.socket, self.directory = socket, directory
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _SERVER_ENVIRONMENT if name in os.environ}
+        kept.setdefault("PATH", os.defpath)
+        if self.directory:
+            kept["TMUX_TMPDIR"] = self.directory
+        return kept
+
+    def run(self, *arguments: str, given: bytes | None = None, timeout: float = _TIMEOUT) -> str:
+        """Run one tmux command and return what it printed.
+
+        Args:
+            arguments: the command and its arguments.
+            given: bytes for its standard input.
+            timeout: seconds to wait for the answer.
+
+        Raises:
+            TmuxError: tmux said no.
+            TmuxTimeoutError: it did not answer in time.
+            TmuxUnusableError: there is no tmux.
+        """
+        try:
+            # -u: a client without a locale (cron) would print '_' for every character outside ASCII.
+            done = subprocess.run(
+                ["tmux", "-u", "-L", self.socket, *arguments],
+                input=given,
+                stdin=subprocess.DEVNULL if given is None else None,
+                capture_output=True,
+                timeout=timeout,
+                env=self._environment(),
+                check=False,
+                cwd="/",
+            )
+        except FileNotFoundError as error:
+            raise TmuxUnusableError(_ADVICE.format("tmux is not installed")) from error
+        except subprocess.TimeoutExpired as error:
+            raise TmuxTimeoutError(arguments[0], f"no answer within {timeout:g} s") from error
+        if done.returncode != 0:
+            message = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+            raise TmuxError(arguments[0], message)
+        return done.stdout.decode(errors="replace")
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def new_session(
+        self, session: str, workdir: str, argv: list[str], environment: Mapping[str, str], size: tuple[int, int]
+    ) -> Pane:
+        """Start a detached session whose first process is ``argv``, without a shell in between.
+
+        The pane stays when its process ends (remain-on-exit), so that a start that fails can be read; see
+        ``close_on_exit``.
+
+        Args:
+            session: its name.
+            workdir: its working directory.
+            argv: program and arguments.
+            environment: variables of the session; they are visible to every user, so no secrets.
+            size: columns and lines.
+        """
+        variables = [part for name, value in environment.items() for part in ("-e", f"{name}={value}")]
+        out = self.run(
+            "new-session", "-d", "-P", "-F", _PANE_FORMAT, "-s", session, "-c", workdir,
+            "-x", str(size[0]), "-y", str(size[1]), *variables, "--", *argv,
+            ";", "set-option", "-t", _exact(session) + ":", "remain-on-exit", "on",
+            ";", "set-option", "-t", _exact(session) + ":", "history-limit", "50000",
+        )  # fmt: skip
+        return _pane(out.splitlines()[0])
+
+    def close_on_exit(self, session: str) -> None:
+        """From now on the session ends together with its first process."""
+        self.run("set-option", "-t", _exact(session) + ":", "remain-on-exit", "off")
+
+    def set_environment(self, session: str, name: str, value: str) -> None:
+        """Set a variable of the session, for processes that are started in it later."""
+        self.run("set-environment", "-t", _exact(session), name, value)
+
+    def panes(self) -> list[Pane]:
+        """Every pane on this socket; none when no server runs.
+
+        Raises:
+            TmuxTimeoutError: it could not be found out.
+            TmuxError: tmux answered otherwise than expected.
+        """
+        try:
+            out = self.run("list-panes", "-a", "-F", _PANE_FORMAT)
+        except TmuxTimeoutError:
+            raise
+        except TmuxError as error:
+            if any(text in error.message for text in _NO_SERVER):
+                return []
+            raise
+        return [_pane(line) for line in out.splitlines() if line.count(_SEPARATOR) == _PANE_FORMAT.count(_SEPARATOR)]
+
+    def has_session(self, session: str) -> bool:
+        """Whether a session of exactly that name stands.
+
+        Raises:
+            TmuxTimeoutError: it could not be found out.
+        """
+        return any(pane.session == session for pane in self.panes())
+
+    def kill_session(self, session: str) -> None:
+        """End the session; one that is gone already is fine."""
+        try:
+            self.run("kill-session", "-t", _exact(session))
+        except TmuxTimeoutError:
+            raise
+        except TmuxError as error:
+            if "can't find session" not in error.message and not any(text in error.message for text in _NO_SERVER):
+                raise
+
+    # -- reading and writing ----------------------------------------------------------------------------------------
+
+    def capture(self, session: str, lines: int) -> str:
+        """The last ``lines`` lines of the session's active pane, history included, trailing blank ones dropped."""
+        out = self.run("capture-pane", "-p", "-t", _exact(session) + ":", "-S", f"-{lines}")
+        # tmux gives so many lines of history and the whole screen besides.
+        return "\n".join(out.rstrip().splitlines()[-lines:])
+
+    def paste(self, session: str, text: str) -> None:
+        """Put text into the pane's input as one bracketed paste, without submitting it."""
+        buffer = f"gt-witness-{os.getpid()}"
+        self.run("load-buffer", "-b", buffer, "-", given=text.encode())
+        self.run("paste-buffer", "-d", "-p", "-b", buffer, "-t", _exact(session) + ":")
+
+    def press(self, session: str, *keys: str) -> None:
+        """Press keys by name, as ``Enter``."""
+        self.run("send-keys", "-t", _exact(session) + ":", *keys)
+
+
+def _pane(line: str) -> Pane:
+    session, pane_id, pid, dead, status, activity, server = line.split(_SEPARATOR)
+    return Pane(
+        session=session,
+        id=pane_id,
+        pid=int(pid or 0),
+        dead=dead == "1",
+        status=int(status) if status else None,
+        activity=int(activity or 0),
+        server=int(server or 0),
+    )
+
+
+_ADVICE = "{}: gt-witness needs tmux 3.2 or newer; install it with your package manager (apt-get install tmux, brew install tmux)"
+
+
+def check_tmux() -> str:
+    """The version of the tmux on PATH.
+
+    Raises:
+        TmuxUnusableError: there is none, or it is older than 3.2.
+    """
+    try:
+        done = subprocess.run(["tmux", "-V"], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    except (FileNotFoundError, PermissionError) as error:
+        raise TmuxUnusableError(_ADVICE.format("tmux is not installed")) from error
+    except subprocess.TimeoutExpired as error:
+        raise TmuxUnusableError(_ADVICE.format(f"tmux -V gave no answer within {_TIMEOUT:g} s")) from error
+    found = re.search(r"(\d+)\.(\d+)", done.stdout)
+    # A development build names itself "master" and is newer than any number.
+    if "master" not in done.stdout and (not found or (int(found[1]), int(found[2])) < OLDEST):
+        raise TmuxUnusableError(_ADVICE.format(f"this is {done.stdout.strip() or 'no tmux'}"))
+    return done.stdout.strip()
