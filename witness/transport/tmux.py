@@ -210,7 +210,10 @@ def _pane(line: str) -> Pane:
     )
 
 
-_ADVICE = "{}: gt-witness needs tmux 3.2 or newer; install it with your package manager (apt-get install tmux, brew install tmux)"
+_ADVICE = (
+    "{}: gt-witness needs tmux 3.2 or newer; install it with your package manager "
+    "(apt-get install tmux, brew install tmux)"
+)
 
 
 def check_tmux() -> str:

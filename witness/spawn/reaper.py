@@ -1,0 +1,223 @@
+"""The pane's first process: starts the agent, keeps its orphans, passes signals on, ends with the agent's code.
+
+It runs as a script under ``python -S -I`` and imports nothing of ours, because one stays in memory for each agent.
+
+    reaper.py RUN_DIR
+
+``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace"}``; it is read and removed at once, since the
+environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
+(``{"reaper", "agent"}`` as [pid, start ticks], or ``{"error"}``) and ``exit.json`` (``{"code", "signal"}``), and by one
+line in the FIFO ``started.fifo`` where somebody reads it.
+
+As a subreaper (Linux) it becomes the parent of whatever the agent's processes leave behind, double-forked daemons
+included, so that the Witness finds them as its descendants. When the agent has ended it ends those too.
+
+There are two of it, one below the other: the keeper is a fork of the reaper and holds the agent. Whichever of them is
+killed, the other still holds every orphan, so no single SIGKILL lets a daemon slip away.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_WATCHED = (signal.SIGCHLD, *_PASSED_ON)
+_IGNORED = (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
+# After KILL the kernel needs moments; more rounds than this mean that something outruns us, and the Witness takes over.
+_KILL_ROUNDS = 50
+
+
+def become_subreaper():
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def write_whole(path, value):
+    temporary = f"{path}.{os.getpid()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        json.dump(value, file)
+    os.replace(temporary, path)
+
+
+def start_ticks(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def children():
+    """Our children, orphans that came to us included; defunct ones too."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def start(launch):
+    """Start the agent; returns (pid, None) or (0, reason)."""
+    read_end, write_end = os.pipe()  # closed by exec, or carries the reason why there was none
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(read_end)
+            for number in (*_WATCHED, *_IGNORED, signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.chdir(launch["cwd"])
+            os.execvpe(launch["argv"][0], launch["argv"], launch["environment"])
+        except BaseException as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            os.write(write_end, f"{launch['argv'][0]}: {reason}".encode()[:500])
+        os._exit(127)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        reason = pipe.read().decode(errors="replace")
+    if reason:
+        os.waitpid(pid, 0)
+        return 0, reason
+    return pid, None
+
+
+def tell(run_dir, fact):
+    write_whole(f"{run_dir}/started.json", fact)
+    try:
+        handle = os.open(f"{run_dir}/started.fifo", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # nobody waits any more; the file tells
+        return
+    try:
+        os.write(handle, json.dumps(fact).encode() + b"\n")
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def collect(agent):
+    """Reap every child that has ended; returns the agent's wait status once it is among them."""
+    status = None
+    while True:
+        try:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if pid == 0:
+            return status
+        if pid == agent:
+            status = found
+
+
+def live(agent):
+    """Pass signals on until the agent ends; returns its wait status."""
+    while True:
+        came = signal.sigwaitinfo(_WATCHED)
+        if came.si_signo == signal.SIGCHLD:
+            status = collect(agent)
+            if status is not None:
+                return status
+        # What the terminal sends (si_code > 0: the kernel) goes to the whole foreground group, the agent included;
+        # only a hang-up reaches the session's leader alone.
+        elif came.si_code <= 0 or came.si_signo == signal.SIGHUP:
+            try:
+                os.kill(agent, came.si_signo)
+            except ProcessLookupError:
+                pass
+
+
+def end_the_rest(grace):
+    """End what the agent left: TERM, wait for facts until grace, then KILL in rounds."""
+    for pid in children():
+        try:
+            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)
+        except OSError:
+            pass
+    deadline = time.monotonic() + grace
+    while children():
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or signal.sigtimedwait((signal.SIGCHLD,), min(remaining, 0.2)) is None:
+            if remaining <= 0:
+                break
+        collect(0)
+    for _ in range(_KILL_ROUNDS):
+        remaining_children = children()
+        if not remaining_children:
+            return
+        for pid in remaining_children:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        signal.sigtimedwait((signal.SIGCHLD,), 0.05)
+        collect(0)
+
+
+def keep(run_dir, launch, reaper):
+    """The keeper's life: start the agent, see it through, end what it leaves. Returns the exit code."""
+    become_subreaper()
+    me = [os.getpid(), start_ticks(os.getpid())]
+    agent, reason = start(launch)
+    if reason:
+        tell(run_dir, {"error": reason})
+        sys.stderr.write(f"gt-witness: {reason}\n")
+        return 127
+    tell(run_dir, {"reaper": reaper, "keeper": me, "agent": [agent, start_ticks(agent)]})
+    return see_through(run_dir, agent, launch["grace"])
+
+
+def see_through(run_dir, agent, grace):
+    status = live(agent)
+    code = os.waitstatus_to_exitcode(status)
+    signalled = -code if code < 0 else 0
+    code = 128 + signalled if signalled else code
+    write_whole(f"{run_dir}/exit.json", {"code": code, "signal": signalled})
+    end_the_rest(grace)
+    return code
+
+
+def take_over(run_dir, grace):
+    """The keeper was killed: its children are ours now, the agent too if it still lives."""
+    try:
+        with open(f"{run_dir}/started.json") as file:
+            agent = json.load(file)["agent"][0]
+    except (OSError, ValueError, KeyError):
+        agent = 0
+    if agent in children():
+        return see_through(run_dir, agent, grace)
+    end_the_rest(grace)
+    return 128 + signal.SIGKILL
+
+
+def main():
+    run_dir = sys.argv[1]
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    become_subreaper()
+    with open(f"{run_dir}/launch.json") as file:
+        launch = json.load(file)
+    os.unlink(f"{run_dir}/launch.json")
+    reaper = [os.getpid(), start_ticks(os.getpid())]
+    keeper = os.fork()
+    if keeper == 0:
+        os._exit(keep(run_dir, launch, reaper))
+    launch["environment"] = {}  # the keys need not stand in two memories
+    code = os.waitstatus_to_exitcode(live(keeper))
+    if code < 0:
+        return take_over(run_dir, launch["grace"])
+    end_the_rest(launch["grace"])
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
