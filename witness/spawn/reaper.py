@@ -30,7 +30,7 @@ _IGNORED = (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
 _KILL_ROUNDS = 50
 
 
-def become_subreaper():
+def become_subreaper() -> None:
     if not sys.platform.startswith("linux"):
         return
     import ctypes
@@ -39,7 +39,7 @@ def become_subreaper():
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def write_whole(path, value):
+def write_whole(path: str, value: object) -> None:
     temporary = f"{path}.{os.getpid()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "w") as file:
@@ -47,7 +47,7 @@ def write_whole(path, value):
     os.replace(temporary, path)
 
 
-def start_ticks(pid):
+def start_ticks(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
@@ -55,7 +55,7 @@ def start_ticks(pid):
         return 0
 
 
-def children():
+def children() -> list[int]:
     """Our children, orphans that came to us included; defunct ones too."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
@@ -64,8 +64,8 @@ def children():
         return []
 
 
-def start(launch):
-    """Start the agent; returns (pid, None) or (0, reason)."""
+def start(argv: list[str], cwd: str, environment: dict[str, str]) -> tuple[int, str]:
+    """Start the agent; returns (pid, "") or (0, reason)."""
     read_end, write_end = os.pipe()  # closed by exec, or carries the reason why there was none
     pid = os.fork()
     if pid == 0:
@@ -74,11 +74,11 @@ def start(launch):
             for number in (*_WATCHED, *_IGNORED, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
-            os.chdir(launch["cwd"])
-            os.execvpe(launch["argv"][0], launch["argv"], launch["environment"])
+            os.chdir(cwd)
+            os.execvpe(argv[0], argv, environment)
         except BaseException as error:
             reason = getattr(error, "strerror", None) or str(error)
-            os.write(write_end, f"{launch['argv'][0]}: {reason}".encode()[:500])
+            os.write(write_end, f"{argv[0]}: {reason}".encode()[:500])
         os._exit(127)
     os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:
@@ -86,10 +86,10 @@ def start(launch):
     if reason:
         os.waitpid(pid, 0)
         return 0, reason
-    return pid, None
+    return pid, ""
 
 
-def tell(run_dir, fact):
+def tell(run_dir: str, fact: object) -> None:
     write_whole(f"{run_dir}/started.json", fact)
     try:
         handle = os.open(f"{run_dir}/started.fifo", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -103,7 +103,7 @@ def tell(run_dir, fact):
         os.close(handle)
 
 
-def collect(agent):
+def collect(agent: int) -> int | None:
     """Reap every child that has ended; returns the agent's wait status once it is among them."""
     status = None
     while True:
@@ -117,7 +117,7 @@ def collect(agent):
             status = found
 
 
-def live(agent):
+def live(agent: int) -> int:
     """Pass signals on until the agent ends; returns its wait status."""
     while True:
         came = signal.sigwaitinfo(_WATCHED)
@@ -134,7 +134,7 @@ def live(agent):
                 pass
 
 
-def end_the_rest(grace):
+def end_the_rest(grace: float) -> None:
     """End what the agent left: TERM, wait for facts until grace, then KILL in rounds."""
     for pid in children():
         try:
@@ -162,20 +162,20 @@ def end_the_rest(grace):
         collect(0)
 
 
-def keep(run_dir, launch, reaper):
+def keep(run_dir: str, argv: list[str], cwd: str, environment: dict[str, str], grace: float, reaper: list[int]) -> int:
     """The keeper's life: start the agent, see it through, end what it leaves. Returns the exit code."""
     become_subreaper()
     me = [os.getpid(), start_ticks(os.getpid())]
-    agent, reason = start(launch)
+    agent, reason = start(argv, cwd, environment)
     if reason:
         tell(run_dir, {"error": reason})
         sys.stderr.write(f"gt-witness: {reason}\n")
         return 127
     tell(run_dir, {"reaper": reaper, "keeper": me, "agent": [agent, start_ticks(agent)]})
-    return see_through(run_dir, agent, launch["grace"])
+    return see_through(run_dir, agent, grace)
 
 
-def see_through(run_dir, agent, grace):
+def see_through(run_dir: str, agent: int, grace: float) -> int:
     status = live(agent)
     code = os.waitstatus_to_exitcode(status)
     signalled = -code if code < 0 else 0
@@ -185,7 +185,7 @@ def see_through(run_dir, agent, grace):
     return code
 
 
-def take_over(run_dir, grace):
+def take_over(run_dir: str, grace: float) -> int:
     """The keeper was killed: its children are ours now, the agent too if it still lives."""
     try:
         with open(f"{run_dir}/started.json") as file:
@@ -198,7 +198,7 @@ def take_over(run_dir, grace):
     return 128 + signal.SIGKILL
 
 
-def main():
+def main() -> int:
     run_dir = sys.argv[1]
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     for number in _IGNORED:
@@ -207,15 +207,15 @@ def main():
     with open(f"{run_dir}/launch.json") as file:
         launch = json.load(file)
     os.unlink(f"{run_dir}/launch.json")
+    grace = float(launch["grace"])
     reaper = [os.getpid(), start_ticks(os.getpid())]
     keeper = os.fork()
     if keeper == 0:
-        os._exit(keep(run_dir, launch, reaper))
-    launch["environment"] = {}  # the keys need not stand in two memories
+        os._exit(keep(run_dir, launch["argv"], launch["cwd"], launch["environment"], grace, reaper))
     code = os.waitstatus_to_exitcode(live(keeper))
     if code < 0:
-        return take_over(run_dir, launch["grace"])
-    end_the_rest(launch["grace"])
+        return take_over(run_dir, grace)
+    end_the_rest(grace)
     return code
 
 
