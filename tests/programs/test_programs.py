@@ -1,4 +1,4 @@
-"""The awkward programs are what they say: they stand, they live, and TERM to their leader does not end the hard ones."""
+"""The awkward programs stand, live, and outlive a TERM to their leader; none outlives its limit."""
 
 from __future__ import annotations
 
