@@ -1,0 +1,175 @@
+"""A molecule: the formula that declares a polecat's work and, in ``[vars.sidecars]``, who observes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from witness.declare.document import Document, read_document
+from witness.declare.formula import Step, check_formula, formula_name, read_steps
+from witness.declare.search import find_formula
+from witness.declare.source import Source
+from witness.declare.variables import SIDECARS, Variable, fill, placeholders, read_variables, resolve
+from witness.errors import DeclarationError, NotFoundError, Problem
+from witness.town import Town
+
+
+@dataclass(frozen=True, slots=True)
+class Molecule:
+    """A formula with its parents merged in.
+
+    Args:
+        name: what it calls itself, else its file's name.
+        path: its file.
+        document: what that file holds.
+        declared: all variables, the parents' first, each overridden by its child.
+        steps: the parents' steps, then its own; one with the same id takes its parent's place.
+        parents: the files of all formulas that it extends, nearest first.
+    """
+
+    name: str
+    path: Path
+    document: Document
+    declared: Mapping[str, Variable] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    parents: tuple[Path, ...] = ()
+
+    @classmethod
+    def load(
+        cls, name_or_path: str | Path, town: Town | None = None, workdir: Path | None = None, *, strict: bool = False
+    ) -> Molecule:
+        """Read a molecule and everything that it extends.
+
+        Args:
+            name_or_path: a file, or a name that is looked for as Gas Town does it.
+            town, workdir: where names are looked for.
+            strict: also refuse what only holds ``[vars]``; without it such a file may be spawned, as a bare
+                declaration of sidecars.
+
+        Raises:
+            NotFoundError: there is no such file.
+            DeclarationError: it or a parent is wrong. Holds all faults, each with file, line and key.
+        """
+        reader = _Reader(town, workdir, strict)
+        molecule = reader.read(find_formula(str(name_or_path), town, workdir), ())
+        if reader.problems:
+            raise DeclarationError(reader.problems)
+        assert molecule is not None  # noqa: S101 - without problems there is one
+        return molecule
+
+    @property
+    def agent(self) -> str:
+        """The agent that the formula asks for, empty when it leaves the choice to others."""
+        given = self.document.raw.get("agent", "")
+        return given if isinstance(given, str) else ""
+
+    @property
+    def description(self) -> str:
+        """What the formula says of itself."""
+        return str(self.document.raw.get("description", ""))
+
+    def variables(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Every variable's value: what is given, else the child's default, else the parent's, else empty.
+
+        Raises:
+            DeclarationError: a required one is missing, or a value is not allowed. Holds all such faults.
+        """
+        values, problems = resolve(self.declared, given)
+        if problems:
+            raise DeclarationError(problems)
+        return values
+
+    def sidecars(self, given: Mapping[str, str]) -> str:
+        """The sidecars' spec string with its placeholders filled; empty when none are declared.
+
+        Raises:
+            DeclarationError: as ``variables``, or a placeholder names no variable.
+        """
+        values = self.variables(given)
+        text = values.get(SIDECARS, "")
+        unknown = [name for name in placeholders(text) if name not in values]
+        if unknown:
+            where = self.sidecars_source(given)
+            raise DeclarationError(
+                [
+                    where.problem(f'{{{{{name}}}}} names no variable: declare it with [vars.{name}] default = ""')
+                    for name in unknown
+                ]
+            )
+        return fill(text, values)
+
+    def sidecars_source(self, given: Mapping[str, str]) -> Source:
+        """Where the spec string was written: the flag when it was given, else its place in the file."""
+        if SIDECARS in given:
+            return Source("--var", 0, SIDECARS)
+        variable = self.declared.get(SIDECARS)
+        return variable.source if variable else Source(str(self.path))
+
+
+class _Reader:
+    """Reads a formula and its parents, and gathers the faults of all of them."""
+
+    def __init__(self, town: Town | None, workdir: Path | None, strict: bool) -> None:
+        self._town, self._workdir, self._strict = town, workdir, strict
+        self.problems: list[Problem] = []
+
+    def read(self, path: Path, chain: tuple[Path, ...]) -> Molecule | None:
+        try:
+            document = read_document(path)
+        except DeclarationError as error:
+            self.problems += error.problems
+            return None
+        self.problems += check_formula(document, strict=self._strict)
+        declared: dict[str, Variable] = {}
+        steps: list[Step] = []
+        parents: list[Path] = []
+        chain = (*chain, path.resolve())
+        for at, name in enumerate(_extended(document)):
+            parent = self._parent(document, at, name, chain)
+            if parent is None:
+                continue
+            for key, variable in parent.declared.items():
+                declared.setdefault(key, variable)
+            steps += parent.steps
+            parents += [parent.path, *parent.parents]
+        own, problems = read_variables(document)
+        self.problems += problems
+        merged = _merge_steps(steps, read_steps(document))
+        return Molecule(
+            formula_name(document), path, document, {**declared, **own}, merged, tuple(dict.fromkeys(parents))
+        )
+
+    def _parent(self, document: Document, at: int, name: str, chain: tuple[Path, ...]) -> Molecule | None:
+        source = document.source("extends", at)
+        # A parent stands beside its child more often than in a search folder.
+        beside = document.path.parent
+        try:
+            path = next(
+                (
+                    beside / f"{name}{ending}"
+                    for ending in (".formula.toml", ".formula.json", ".toml")
+                    if (beside / f"{name}{ending}").is_file()
+                ),
+                None,
+            ) or find_formula(name, self._town, self._workdir)
+        except NotFoundError as error:
+            self.problems.append(source.problem(str(error)))
+            return None
+        if path.resolve() in chain:
+            way = " → ".join(each.name for each in (*chain, path.resolve()))
+            self.problems.append(source.problem(f"extends itself in a circle: {way}"))
+            return None
+        return self.read(path, chain)
+
+
+def _extended(document: Document) -> list[str]:
+    raw = document.raw.get("extends", [])
+    return [each for each in raw if isinstance(each, str)] if isinstance(raw, list) else []
+
+
+def _merge_steps(inherited: list[Step], own: tuple[Step, ...]) -> tuple[Step, ...]:
+    merged = {step.id: step for step in inherited}
+    for step in own:
+        merged[step.id] = step
+    return tuple(merged.values())

@@ -1,0 +1,63 @@
+"""Where a formula of a given name is looked for, and in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from witness.errors import NotFoundError
+from witness.resources import molecules_dir
+from witness.town import Town
+
+FOLDER = Path(".beads") / "formulas"
+# The first that exists wins. `.toml` alone is how our own examples are named.
+ENDINGS = (".formula.toml", ".formula.json", ".toml")
+
+
+def formula_folders(town: Town | None, workdir: Path | None, home: Path | None = None) -> list[Path]:
+    """The folders that formulas are read from, first one first.
+
+    The working directory's and what its repository's top holds, the town's, the user's, then the shipped ones.
+    """
+    folders: list[Path] = []
+    if workdir is not None:
+        folders += [place / FOLDER for place in _up_to_repository(workdir)]
+    if town is not None:
+        folders.append(town.root / FOLDER)
+    folders.append((home or Path(os.environ.get("HOME") or Path.home())) / FOLDER)
+    folders.append(molecules_dir())
+    return list(dict.fromkeys(folders))
+
+
+def _up_to_repository(workdir: Path) -> Iterator[Path]:
+    yield workdir
+    for place in (workdir, *workdir.parents):
+        if (place / ".git").exists():
+            yield place
+            return
+
+
+def find_formula(name: str, town: Town | None = None, workdir: Path | None = None) -> Path:
+    """The file of a formula: ``name`` itself when it is a path, else the first of that name in the search folders.
+
+    Args:
+        name: a name (``mol-polecat-work``) or a path (``molecules/mol-demo.toml``), relative to the caller.
+        town, workdir: where names are looked for.
+
+    Raises:
+        NotFoundError: there is none; the message says where it was looked for.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    if "/" in name or path.suffix in (".toml", ".json"):
+        if workdir is not None and (workdir / path).is_file():
+            return workdir / path
+        raise NotFoundError("molecule file", name)
+    folders = formula_folders(town, workdir)
+    for folder in folders:
+        for ending in ENDINGS:
+            if (folder / f"{name}{ending}").is_file():
+                return folder / f"{name}{ending}"
+    raise NotFoundError("molecule", name, f"looked in {', '.join(map(str, folders))}")

@@ -1,0 +1,117 @@
+"""``specs:docs/api-spec.md,tools,scope``: which sidecars a polecat gets, as one string."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from witness.declare.source import Source
+from witness.errors import DeclarationError, Problem, UsageError
+from witness.names import check_name
+
+ACCEPTED_FORM = "write type[:argument], separated by commas, as in specs:docs/api-spec.md,tools,scope"
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSpec:
+    """One sidecar that is asked for.
+
+    Args:
+        name: unique within the group; the type, with ``-2`` and so on behind it for a further one.
+        type: the sidecar type.
+        argument: what followed the colon, empty when nothing did.
+    """
+
+    name: str
+    type: str
+    argument: str = ""
+
+
+def _split(text: str) -> Iterator[tuple[str, str | None]]:
+    """The entries as (type, argument); the argument is None without a colon. ``\\,`` ``\\:`` ``\\\\`` are literal."""
+    parts: list[list[str]] = [[]]
+    position = 0
+    while position < len(text):
+        mark = text[position]
+        if mark == "\\" and text[position + 1 : position + 2] in (",", ":", "\\"):
+            parts[-1].append(text[position + 1])
+            position += 2
+            continue
+        if mark == ",":
+            yield _entry(parts)
+            parts = [[]]
+        elif mark == ":" and len(parts) == 1:  # only the first colon ends the type
+            parts.append([])
+        else:
+            parts[-1].append(mark)
+        position += 1
+    yield _entry(parts)
+
+
+def _entry(parts: list[list[str]]) -> tuple[str, str | None]:
+    kind = "".join(parts[0]).strip()
+    return kind, "".join(parts[1]).strip() if len(parts) == 2 else None
+
+
+def _free_name(kind: str, taken: set[str]) -> str:
+    name, number = kind, 1
+    while name in taken:
+        number += 1
+        name = f"{kind}-{number}"
+    return name
+
+
+def read_entries(text: str, source: Source) -> tuple[tuple[SidecarSpec, ...], list[Problem]]:
+    """Read a spec string as far as it can be read.
+
+    Returns:
+        (the specs that stand, the faults of the others).
+    """
+    specs: list[SidecarSpec] = []
+    problems: list[Problem] = []
+    if not text.strip():
+        return (), []
+    for kind, argument in _split(text):
+        if not kind:
+            wrong = "an entry without a type" if argument else "an empty entry (two commas, or one at an end)"
+            problems.append(source.problem(f"{wrong}: {ACCEPTED_FORM}"))
+            continue
+        try:
+            check_name("sidecar type", kind)
+        except UsageError as error:
+            problems.append(source.problem(f"{error}; {ACCEPTED_FORM}"))
+            continue
+        if argument == "":
+            problems.append(source.problem(f"{kind}: nothing follows the colon: write {kind} or {kind}:ARGUMENT"))
+            continue
+        if any(spec.type == kind and spec.argument == (argument or "") for spec in specs):
+            written = f"{kind}:{argument}" if argument else kind
+            problems.append(source.problem(f"{written} is declared twice: once is enough"))
+            continue
+        specs.append(SidecarSpec(_free_name(kind, {spec.name for spec in specs}), kind, argument or ""))
+    return tuple(specs), problems
+
+
+def parse_specs(text: str, source: str | Source) -> tuple[SidecarSpec, ...]:
+    """Read a spec string.
+
+    Args:
+        text: ``type[:argument]`` by comma; ``\\,`` and ``\\:`` are literal. Empty means no sidecars.
+        source: where it was written; errors name it.
+
+    Raises:
+        DeclarationError: an entry is empty, has no type, a wrong name, or is there twice. Holds all such faults.
+    """
+    specs, problems = read_entries(text, source if isinstance(source, Source) else Source(source))
+    if problems:
+        raise DeclarationError(problems)
+    return specs
+
+
+def format_specs(specs: tuple[SidecarSpec, ...]) -> str:
+    """The string that ``parse_specs`` reads back as ``specs``."""
+
+    def literal(text: str) -> str:
+        return text.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
+
+    return ",".join(spec.type + (f":{literal(spec.argument)}" if spec.argument else "") for spec in specs)
