@@ -1,0 +1,137 @@
+"""Hand over what waits in the nudge queue, in the form the client passes on to the model."""
+
+import os
+import time
+
+import claims
+
+# The client passes 10,000 characters on to the model and turns more into a file with a preview.
+ROOM = 9_400
+
+
+def deliver(event, payload, queue, spool):
+    """Claim what is due, print it as one JSON object, then acknowledge: in this order, so that a hook that is killed
+    half-way leaves a claim behind that somebody puts back."""
+    try:
+        fields = claims.parse(payload)
+    except Exception:
+        fields = {}
+    if event == "Stop" and not may_continue(fields, spool):
+        return
+    now = time.time()
+    transcript = str(fields.get("transcript_path") or "")
+    with claims.Locked(queue) as lock:
+        if not lock.held:
+            return
+        claims.recover(queue, now, lambda nudge: in_transcript(transcript, nudge))
+        taken = claims.claim_due(queue, now, ROOM)
+        dropped = claims.take_dropped(queue) if taken else 0
+    if not taken:
+        return
+    try:
+        text = wording([nudge for _, nudge in taken], dropped)
+        print_whole(output(event, text))
+    except BaseException:
+        for claimed, _ in taken:
+            claims.put_back(queue, claimed)
+        if dropped:
+            claims.count_dropped(queue, dropped)
+        raise
+    if event == "Stop":
+        remember_turn(fields, spool)
+    session, tool = str(fields.get("session_id") or ""), str(fields.get("tool_use_id") or "")
+    for claimed, nudge in taken:
+        claims.log(
+            queue, "drained", claimed, nudge, event=event, session=session, transcript=transcript, tool_use_id=tool
+        )
+        claims.drop(queue, claimed)
+
+
+def output(event, text):
+    """The one JSON object. At Stop only a reason to go on reaches the model."""
+    if event == "Stop":
+        return f'{{"decision":"block","reason":{claims.quote(text)}}}'
+    return (
+        f'{{"hookSpecificOutput":{{"hookEventName":{claims.quote(event)},"additionalContext":{claims.quote(text)}}}}}'
+    )
+
+
+def wording(nudges, dropped):
+    """The lines for the model: facts, urgent ones first, each under its sender's name unless it says so itself."""
+    lines = [line(nudge) for nudge in sorted(nudges, key=lambda nudge: nudge.get("priority") != "urgent")]
+    if dropped:
+        lines.append(f"[queue] {dropped} dropped: older notes made room because too many waited.")
+    return "\n".join(lines)
+
+
+def line(nudge):
+    message = clean(nudge["message"].strip())
+    sender = clean(str(nudge.get("sender") or "unknown")).replace("\n", " ")[:64]
+    if message.startswith(f"[{sender}]"):
+        text = message
+    else:
+        text = f"[from {sender}] {message}"
+    return f"Urgent: {text}" if nudge.get("priority") == "urgent" else text
+
+
+def clean(text):
+    """Without control characters and without anything that could open or close the client's own markup."""
+    kept = "".join(char for char in text if char >= " " and not "\x7f" <= char <= "\x9f" or char in "\n\t")
+    kept = kept.encode("utf-8", "replace").decode()
+    for word in ("system-reminder", "user-prompt-submit-hook", "command-name"):
+        kept = kept.replace(f"<{word}", f"‹{word}").replace(f"</{word}", f"‹/{word}")
+    return kept
+
+
+def print_whole(text):
+    """All of it to stdout, past any buffer."""
+    data = text.encode() + b"\n"
+    while data:
+        data = data[os.write(1, data) :]
+
+
+# -- once per turn -----------------------------------------------------------------------------------------------------
+
+
+def may_continue(fields, spool):
+    """Whether a Stop may be turned into going on: once per user's turn, and never while it is one already."""
+    if not fields or fields.get("stop_hook_active"):
+        return False
+    try:
+        with open(f"{spool}/stopped", encoding="utf-8") as file:
+            return file.read() != turn(fields)
+    except OSError:
+        return True
+
+
+def remember_turn(fields, spool):
+    with open(f"{spool}/stopped", "w", encoding="utf-8", opener=_private) as file:
+        file.write(turn(fields))
+
+
+def turn(fields):
+    """What names the user's turn; without a prompt id each Stop that is not a continuation counts as one."""
+    prompt = fields.get("prompt_id")
+    return f"{fields.get('session_id')} {prompt}" if prompt else f"{time.time_ns()}"
+
+
+def _private(path, flags):
+    return os.open(path, flags, 0o600)
+
+
+def in_transcript(path, nudge):
+    """Whether the end of the transcript holds the message (asked only of nudges whose carrier died)."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - (4 << 20)))
+            tail = file.read()
+    except OSError:
+        return False
+    said = clean(nudge["message"].strip())
+    return claims.quote(said)[1:-1].encode() in tail or json_plain(said) in tail
+
+
+def json_plain(text):
+    """As JSON without escapes for other scripts, the way the client writes its transcript."""
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return quoted.encode()

@@ -1,0 +1,136 @@
+"""What the agent's client runs at each event: record it, wake the sidecars, hand over what waits for the agent.
+
+Run as ``python -S -I gt_hook.py EVENT`` with the client's JSON on stdin. Outside of a polecat it does nothing. It
+prints one JSON object or nothing at all, and ends with 0 whatever happens to us: a fault of ours is a line in a log,
+never a fault of the agent. (``gt_hook.py Idle`` waits beside an idle agent and ends with 2 to wake it; see gt_idle.py.)
+
+Each millisecond here is paid at each tool call of each agent. So this file only reads and calls; the rest stands in
+modules that the interpreter has compiled once.
+"""
+
+import os
+import sys
+
+import _signal
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+# In a checkout hooks/ stands beside witness/; in a wheel it stands in witness/_data/.
+for _TRANSPORT in (f"{_HERE}/../witness/transport", f"{_HERE}/../../transport"):
+    if os.path.exists(f"{_TRANSPORT}/recording.py"):
+        break
+# Events after which the client takes additional context for the model. At Stop it is the reason to go on.
+DELIVERING = ("PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "Stop")
+# A client that does not end its input, a hung file system: the agent waits no longer than this for us.
+_LIMIT = 3.0
+_CHUNK = 1 << 20
+
+
+class _Late(Exception):
+    pass
+
+
+def _late(*_):
+    raise _Late
+
+
+def read_input(limit):
+    """The client's JSON and whether its end is missing. What exceeds the limit is read and forgotten."""
+    parts, size, more = [], 0, 0
+    try:
+        while data := os.read(0, _CHUNK):
+            if size < limit:
+                parts.append(data)
+                size += len(data)
+            else:
+                more = 1
+    except _Late:
+        more = 1
+    payload = b"".join(parts)
+    return payload[:limit], bool(more or size > limit)
+
+
+def of_subagent(payload, parse):
+    """Whether the event is of a subagent: what waits is meant for the main agent, which would never see it."""
+    if b'"agent_id"' not in payload:
+        return False
+    try:
+        return bool(parse(payload).get("agent_id"))
+    except Exception:
+        # Cut: the client writes the id before the tool's input and output.
+        return b'"agent_id"' in payload.partition(b'"tool_input"')[0]
+
+
+def note_fault(spool, event, error):
+    """One line in the run's log of hooks."""
+    try:
+        import time
+
+        text = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {event}: {type(error).__name__}: {error}\n"
+        path = f"{os.path.dirname(spool.rstrip('/'))}/logs/hooks.log"
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if os.path.exists(path) and os.path.getsize(path) > 1 << 20:
+            os.replace(path, path + ".1")
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.write(file, text.encode("utf-8", "replace"))
+        os.close(file)
+    except Exception:
+        pass
+
+
+def handle(event, spool):
+    """Record, wake, wait, drain."""
+    sys.path.insert(0, _TRANSPORT)
+    import recording
+
+    _signal.signal(_signal.SIGALRM, _late)
+    _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
+    payload, cut = read_input(recording.PAYLOAD_LIMIT)
+    queue = os.environ.get("GT_WITNESS_QUEUE", "")
+    delivers = bool(queue) and event in DELIVERING
+    if delivers and b'"agent_id"' in payload:
+        import claims
+
+        delivers = not of_subagent(payload, claims.parse)
+    try:
+        _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
+        recording.append_record(spool, payload, cut)
+    except OSError as error:
+        # Nothing recorded, yet what waits can still be delivered.
+        note_fault(spool, event, error)
+    recording.wake(spool, _wait_seconds() if delivers else 0)
+    if delivers and recording.anything_in(queue):
+        sys.path.insert(0, _HERE)
+        import gt_deliver
+
+        gt_deliver.deliver(event, payload, queue, spool)
+
+
+def _wait_seconds():
+    try:
+        return min(max(int(os.environ.get("GT_WITNESS_HOOK_WAIT", "100")), 0), 2000) / 1000
+    except ValueError:
+        return 0.1
+
+
+def main():
+    spool = os.environ.get("GT_WITNESS_SPOOL", "")
+    if not spool or len(sys.argv) != 2:
+        return 0
+    event = sys.argv[1]
+    try:
+        if event == "Idle":
+            sys.path[:0] = [_TRANSPORT, _HERE]
+            import gt_idle
+
+            return gt_idle.watch(spool, os.environ.get("GT_WITNESS_QUEUE", ""))
+        handle(event, spool)
+    except BaseException as error:
+        if os.path.isdir(spool):  # else the run has ended, and its agent is about to
+            note_fault(spool, event, error)
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    # Straight out: there is nothing to tear down, and the agent waits.
+    os._exit(code)

@@ -1,0 +1,350 @@
+"""The nudge queue's files: which wait, who claims one, where it goes. No import beyond the interpreter's own core.
+
+The format and the rules are Gas Town's, so that either side may write and drain: ``<unix ns>-<8 hex>.json`` in the
+session's folder, claimed by a rename to ``<file>.claimed.<8 hex>``. Our eight digits are the claim's own time in
+seconds, so that a nudge that waited long does not look abandoned the moment it is claimed.
+
+Beside the waiting files stand ``deliveries.jsonl`` (what became of each, one line a fact), ``dead-letter/`` (what was
+never delivered, with its reason) and ``malformed/`` (files that are no nudge; never deleted).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+SUFFIX = ".json"
+CLAIM = ".claimed."
+DEPTH = 50
+# Gas Town's stale_claim_threshold: whoever claimed it that long ago is dead.
+STALE = 300.0
+NORMAL_TTL = 30 * 60.0
+URGENT_TTL = 2 * 3600.0
+LEDGER = "deliveries.jsonl"
+LOCK = ".lock"
+DEAD = "dead-letter"
+MALFORMED = "malformed"
+# Dropped nudges that the agent was not told of yet: one byte each.
+DROPPED = ".dropped"
+# What delivery may write around a message (sender, markers), in characters.
+_FRAME = 64
+# A nudge is a few lines of text; what is larger was not written by anybody of ours and is set aside unread.
+FILE_LIMIT = 1 << 20
+
+
+def parse(text: bytes) -> Any:
+    """JSON by the interpreter's own scanner: the json package costs ten milliseconds because it imports re."""
+    decoded = text.decode("utf-8")
+    try:
+        from _json import make_scanner
+    except ImportError:
+        import json
+
+        return json.loads(decoded)
+    value, end = make_scanner(_SCANNER)(decoded, len(decoded) - len(decoded.lstrip()))
+    if decoded[end:].strip():
+        raise ValueError("more than one JSON value")
+    return value
+
+
+class _SCANNER:
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own cache
+
+
+def quote(text: str) -> str:
+    """``text`` as a JSON string in ASCII."""
+    try:
+        from _json import encode_basestring_ascii
+    except ImportError:
+        import json
+
+        return json.dumps(text)
+    return str(encode_basestring_ascii(text))
+
+
+def waiting(folder: str) -> list[str]:
+    """Names of the files that wait, oldest first; empty when there is no queue."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
+    except FileNotFoundError:
+        return []
+
+
+def read(folder: str, name: str) -> dict[str, Any] | None:
+    """The nudge in a file; None when it is gone, or was set aside because it is none."""
+    path = f"{folder}/{name}"
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        set_aside(folder, name)
+        return None
+    try:
+        text = os.read(file, FILE_LIMIT)
+    except OSError:
+        text = b""
+    finally:
+        os.close(file)
+    try:
+        nudge = parse(text)
+    except (ValueError, StopIteration, RecursionError):
+        nudge = None
+    if isinstance(nudge, dict) and isinstance(nudge.get("message"), str) and nudge["message"].strip():
+        return nudge
+    set_aside(folder, name)
+    return None
+
+
+def set_aside(folder: str, name: str) -> None:
+    """Move a file that is no nudge out of the way; it is kept for whoever wants to know what it was."""
+    _move(folder, name, MALFORMED)
+    log(folder, "malformed", name, {}, "not a nudge; kept in malformed/")
+
+
+def _move(folder: str, name: str, where: str) -> None:
+    try:
+        os.mkdir(f"{folder}/{where}", 0o700)
+    except FileExistsError:
+        pass
+    try:
+        os.rename(f"{folder}/{name}", f"{folder}/{where}/{name.partition(CLAIM)[0]}")
+    except FileNotFoundError:
+        pass
+
+
+def instant(text: object) -> float:
+    """Seconds since the epoch of an RFC 3339 time; 0 for none (Go's zero time included) and for what is no time."""
+    from _datetime import datetime, timezone  # the datetime package itself is not needed
+
+    if not isinstance(text, str) or text.startswith("0001-"):
+        return 0.0
+    head, dot, rest = text.replace("Z", "+00:00").partition(".")
+    if dot:  # Go writes up to nine digits, more than datetime takes
+        digits = len(rest) - len(rest.lstrip("0123456789"))
+        head += "." + rest[:digits][:6].ljust(6, "0") + rest[digits:]
+    try:
+        moment = datetime.fromisoformat(head)
+    except ValueError:
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)  # noqa: UP017 - datetime.UTC is the package's, not the core's
+    return float(moment.timestamp())
+
+
+def stamp(seconds: float) -> str:
+    """RFC 3339 of an instant; Go's zero time for 0, as Gas Town writes it."""
+    if not seconds:
+        return "0001-01-01T00:00:00Z"
+    whole = int(seconds)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1e6):06d}Z"
+
+
+def take(folder: str, name: str, now: float) -> str:
+    """Claim a waiting file.
+
+    Returns:
+        The claimed name; empty when somebody else was quicker.
+    """
+    claimed = f"{name}{CLAIM}{int(now):08x}"
+    try:
+        # Gas Town counts a claim's age from the file's modification time, so that must be the claim's time too.
+        os.utime(f"{folder}/{name}", (now, now))
+        os.rename(f"{folder}/{name}", f"{folder}/{claimed}")
+    except FileNotFoundError:
+        return ""
+    return claimed
+
+
+def claimed_at(folder: str, claimed: str) -> float:
+    """When a claim was made: from its name, or, where another program claimed, from the file's time."""
+    digits = claimed.rpartition(CLAIM)[2]
+    try:
+        modified = os.stat(f"{folder}/{claimed}").st_mtime
+    except FileNotFoundError:
+        return 0.0
+    try:
+        named = float(int(digits, 16))
+    except ValueError:
+        return modified
+    # Another program's digits are random; ours agree with the modification time that we have set.
+    return named if abs(named - modified) < 2 else modified
+
+
+def claims(folder: str) -> list[str]:
+    """Names of the claimed files, oldest nudge first."""
+    try:
+        return sorted(name for name in os.listdir(folder) if CLAIM in name)
+    except FileNotFoundError:
+        return []
+
+
+def put_back(folder: str, claimed: str) -> bool:
+    """Let a claimed nudge wait again; False when its claim is gone."""
+    try:
+        os.rename(f"{folder}/{claimed}", f"{folder}/{claimed.partition(CLAIM)[0]}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def drop(folder: str, name: str) -> bool:
+    """Remove a file of the queue; False when somebody else did."""
+    try:
+        os.unlink(f"{folder}/{name}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def bury(folder: str, name: str, nudge: dict[str, Any], reason: str) -> bool:
+    """Move a nudge that will not be delivered to the dead-letter folder, and say why; False when it was gone."""
+    if not os.path.lexists(f"{folder}/{name}"):  # noqa: PTH110
+        return False
+    _move(folder, name, DEAD)
+    log(folder, "undelivered", name, nudge, reason)
+    return True
+
+
+def count_dropped(folder: str, number: int = 1) -> None:
+    """Remember that so many nudges had to make room, for the next drain to say."""
+    file = os.open(f"{folder}/{DROPPED}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, b"." * number)
+    finally:
+        os.close(file)
+
+
+def take_dropped(folder: str) -> int:
+    """How many had to make room since this was last asked."""
+    taken = f"{folder}/{DROPPED}.{os.getpid()}"
+    try:
+        os.rename(f"{folder}/{DROPPED}", taken)
+    except FileNotFoundError:
+        return 0
+    number = os.stat(taken).st_size
+    os.unlink(taken)
+    return number
+
+
+def log(folder: str, stage: str, name: str, nudge: dict[str, Any], reason: str = "", **more: object) -> None:
+    """Add one fact to the ledger with one write."""
+    fields: dict[str, object] = {"t": time.time_ns(), "stage": stage, "file": name.partition(CLAIM)[0]}
+    for key in ("sender", "kind", "thread_id", "message", "priority", "tries"):
+        if nudge.get(key):
+            fields[key] = nudge[key]
+    if reason:
+        fields["reason"] = reason
+    fields.update((key, value) for key, value in more.items() if value)
+    pairs = (f"{quote(key)}:{value if isinstance(value, int) else quote(str(value))}" for key, value in fields.items())
+    line = f"\n{{{','.join(pairs)}}}\n".encode()
+    file = os.open(f"{folder}/{LEDGER}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, line)
+    finally:
+        os.close(file)
+
+
+def in_ledger(folder: str, name: str, stage: str) -> bool:
+    """Whether the ledger says that of a file (only asked about claims whose owner died)."""
+    wanted = f'"stage":{quote(stage)},"file":{quote(name.partition(CLAIM)[0])}'.encode()
+    try:
+        file = os.open(f"{folder}/{LEDGER}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    with os.fdopen(file, "rb") as lines:
+        return any(wanted in line for line in lines)
+
+
+class Locked:
+    """The queue's lock for as long as ``with`` lasts; ``held`` is False when it could not be had in time.
+
+    A dead holder's lock is free at once (it is the kernel's), and a hung one is not waited for beyond ``wait`` seconds.
+    """
+
+    def __init__(self, folder: str, wait: float = 0.2) -> None:
+        self._path, self._wait, self._file = f"{folder}/{LOCK}", wait, -1
+        self.held = False
+
+    def __enter__(self) -> Locked:
+        import fcntl
+
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + self._wait
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.held = True
+                return self
+            except OSError:
+                if time.monotonic() >= deadline:
+                    return self
+                time.sleep(0.002)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+
+def recover(folder: str, now: float, delivered: Any = None) -> None:
+    """Deal with claims whose owner must be dead: delivered ones are cleared away, others wait again, once.
+
+    Args:
+        folder: the queue.
+        now: wall clock.
+        delivered: ``delivered(nudge) -> bool``, whether the agent has it although nobody said so; None: unknown.
+    """
+    for claimed in claims(folder):
+        if now - claimed_at(folder, claimed) < STALE:
+            continue
+        nudge = read(folder, claimed)
+        if nudge is None:
+            continue
+        if in_ledger(folder, claimed, "drained"):
+            drop(folder, claimed)
+        elif delivered is not None and delivered(nudge):
+            log(folder, "drained", claimed, nudge, "found in the transcript after its carrier died")
+            drop(folder, claimed)
+        elif in_ledger(folder, claimed, "put-back"):
+            bury(folder, claimed, nudge, "two carriers died with it")
+        elif put_back(folder, claimed):
+            log(folder, "put-back", claimed, nudge, "its carrier died")
+
+
+def claim_due(folder: str, now: float, room: int = 1 << 30) -> list[tuple[str, dict[str, Any]]]:
+    """Claim what may be delivered now, oldest first.
+
+    Args:
+        folder: the queue.
+        now: wall clock.
+        room: how many characters there are; the first nudge is taken however long it is, later ones must fit.
+
+    Returns:
+        Pairs of claimed name and nudge. Expired ones go to the dead-letter folder, those of later stay.
+    """
+    taken: list[tuple[str, dict[str, Any]]] = []
+    for name in waiting(folder):
+        nudge = read(folder, name)
+        if nudge is None:
+            continue
+        expires = instant(nudge.get("expires_at"))
+        if expires and expires <= now:
+            bury(folder, name, nudge, "expired before the agent took a step")
+            continue
+        if instant(nudge.get("deliver_after")) > now:
+            continue
+        # The client counts UTF-16 units.
+        size = len(nudge["message"].encode("utf-16-le", "replace")) // 2 + _FRAME
+        if taken and size > room:
+            break
+        claimed = take(folder, name, now)
+        if claimed:
+            taken.append((claimed, nudge))
+            room -= size
+    return taken

@@ -1,0 +1,229 @@
+"""The agent's client told to run our hooks: entries in a settings file of Claude Code.
+
+Read, modify, write: every unknown key and every foreign hook stays, in its place. Our entries are known by the program
+they run (``gt_hook.py``), so that a moved installation is recognised, replaced and removed too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from witness.errors import DeclarationError, Problem
+from witness.resources import hooks_dir
+
+PROGRAM = "gt_hook.py"
+EVENTS = (
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "SessionStart",
+    "Stop",
+    "SubagentStop",
+    "SessionEnd",
+    "PreCompact",
+)
+# A hook of ours takes milliseconds; the client gives up on a hung one after this many seconds.
+_TIMEOUT = 10
+# Events whose entries take a matcher.
+_MATCHED = ("PostToolUse", "PostToolUseFailure")
+
+
+@dataclass(frozen=True, slots=True)
+class HookStatus:
+    """What stands in a settings file.
+
+    Args:
+        path: the file.
+        exists: whether it is there.
+        installed: events with an entry of ours.
+        missing: events without one.
+        outdated: events whose entry runs another program or interpreter than this installation's.
+        disabled: the file switches all hooks off.
+    """
+
+    path: Path
+    exists: bool
+    installed: tuple[str, ...]
+    missing: tuple[str, ...]
+    outdated: tuple[str, ...]
+    disabled: bool
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing and not self.outdated and not self.disabled
+
+
+def interpreter() -> str:
+    """The interpreter that hooks run under: the base one, for hooks need nothing of a virtual environment."""
+    return str(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def _handler(event: str) -> dict[str, Any]:
+    return {
+        "type": "command",
+        "command": interpreter(),
+        "args": ["-S", "-I", str(hooks_dir() / PROGRAM), event],
+        "timeout": _TIMEOUT,
+    }
+
+
+def _entries(event: str) -> list[dict[str, Any]]:
+    entry: dict[str, Any] = {"hooks": [_handler(event)]}
+    return [{"matcher": "*", **entry} if event in _MATCHED else entry]
+
+
+def session_settings() -> dict[str, Any]:
+    """The settings with which a polecat's own session is started (``claude --settings FILE``)."""
+    return {"hooks": {event: _entries(event) for event in EVENTS}}
+
+
+def install(path: Path | str) -> bool:
+    """Put our entries into a settings file, replacing older ones of ours; the file is made when there is none.
+
+    Returns:
+        False when all was there already and the file was not touched.
+
+    Raises:
+        DeclarationError: it is not a JSON object, or its hooks are not in the client's form.
+        OSError: it cannot be written.
+    """
+    path = Path(path)
+    raw = _load(path)
+    settings = json.loads(json.dumps(raw))
+    hooks = settings.setdefault("hooks", {})
+    for event in EVENTS:
+        kept, place = _without_ours(hooks.get(event, []))
+        kept[place:place] = _entries(event)
+        hooks[event] = kept
+    if settings == raw:
+        return False
+    _write(path, settings)
+    return True
+
+
+def uninstall(path: Path | str) -> bool:
+    """Take our entries out again, and nothing else.
+
+    Returns:
+        False when there were none.
+
+    Raises:
+        DeclarationError: the file is not a JSON object, or its hooks are not in the client's form.
+        OSError: it cannot be written.
+    """
+    path = Path(path)
+    raw = _load(path)
+    settings = json.loads(json.dumps(raw))
+    hooks = settings.get("hooks", {})
+    for event in list(hooks):
+        before = hooks[event]
+        kept, _ = _without_ours(before)
+        if kept != before:
+            hooks[event] = kept
+            if not kept:
+                del hooks[event]
+    if settings == raw:
+        return False
+    if not hooks:
+        del settings["hooks"]
+    _write(path, settings)
+    return True
+
+
+def status(path: Path | str) -> HookStatus:
+    """What of ours stands in a settings file.
+
+    Raises:
+        DeclarationError: the file is not a JSON object, or its hooks are not in the client's form.
+    """
+    path = Path(path)
+    settings = _load(path)
+    hooks = settings.get("hooks", {})
+    ours = {event: [entry for entry in hooks.get(event, []) if _ours_in(entry)] for event in EVENTS}
+    return HookStatus(
+        path=path,
+        exists=path.exists(),
+        installed=tuple(event for event in EVENTS if ours[event]),
+        missing=tuple(event for event in EVENTS if not ours[event]),
+        outdated=tuple(event for event in EVENTS if ours[event] and ours[event] != _entries(event)),
+        disabled=settings.get("disableAllHooks") is True,
+    )
+
+
+def _is_ours(handler: object) -> bool:
+    if not isinstance(handler, dict):
+        return False
+    words = [handler.get("command"), *(handler.get("args") or [])]
+    return any(isinstance(word, str) and Path(word).name == PROGRAM for word in words)
+
+
+def _ours_in(entry: object) -> list[Any]:
+    handlers = entry.get("hooks") if isinstance(entry, dict) else None
+    return [handler for handler in handlers if _is_ours(handler)] if isinstance(handlers, list) else []
+
+
+def _without_ours(entries: list[Any]) -> tuple[list[Any], int]:
+    """The entries without our handlers, and where the first of ours stood (the end when none did)."""
+    kept: list[Any] = []
+    place = -1
+    for entry in entries:
+        ours = _ours_in(entry)
+        if not ours:
+            kept.append(entry)
+            continue
+        place = len(kept) if place < 0 else place
+        foreign = [handler for handler in entry["hooks"] if not _is_ours(handler)]
+        if foreign:
+            kept.append({**entry, "hooks": foreign})
+    return kept, len(kept) if place < 0 else place
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
+    if not text.strip():
+        return {}
+    try:
+        settings = json.loads(text)
+    except json.JSONDecodeError as error:
+        message = f"not JSON ({error.msg}, column {error.colno}); it was left as it is: mend it, then try again"
+        raise DeclarationError([Problem(message, str(path), error.lineno)]) from error
+    if not isinstance(settings, dict):
+        raise DeclarationError([Problem("the file must hold a JSON object", str(path), 1)])
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise DeclarationError([Problem("must be an object of event to list", str(path), key="hooks")])
+    wrong = [event for event, entries in hooks.items() if not isinstance(entries, list)]
+    if wrong:
+        raise DeclarationError([Problem("must be a list", str(path), key=f"hooks.{event}") for event in wrong])
+    return settings
+
+
+def _write(path: Path, settings: dict[str, Any]) -> None:
+    # Through a link: the linked file is the one that people keep in their dotfiles.
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as text:
+            text.write(json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+            text.flush()
+            os.fsync(text.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

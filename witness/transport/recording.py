@@ -1,0 +1,108 @@
+"""Writing into the event spool and waking whoever reads it; no import beyond the interpreter's own core.
+
+The hooks load this file by its path, once per tool call of the agent, so it stays free of everything that costs
+milliseconds: no json, no re, no pathlib, no other module of ours.
+
+A record is one line that begins and ends with a newline, ``\\n{"t":…,"p":…,"cut":0,"e":…}\\n``: a line that a full
+disk tore spoils only itself. The payload is the client's own JSON, not parsed here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import _socket
+
+CURRENT = "events.jsonl"
+# The payload of one event; the client's own are far smaller unless a tool returned a whole file.
+PAYLOAD_LIMIT = 1 << 20
+ROTATE_AT = 16 << 20
+# Rotated files that stay; older ones are removed, so that a night of large outputs cannot fill the disk.
+KEPT = 8
+
+_WRITE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+
+
+def append_record(folder: str, payload: bytes, cut: bool = False) -> None:
+    """Append one event with one write.
+
+    Args:
+        folder: the spool; it must exist.
+        payload: the client's JSON; longer ones are cut at PAYLOAD_LIMIT and marked.
+        cut: mark it as cut although it is short (the client did not finish it).
+
+    Raises:
+        OSError: it could not be written, or only in part.
+    """
+    if len(payload) > PAYLOAD_LIMIT:
+        payload, cut = payload[:PAYLOAD_LIMIT], True
+    payload = payload.strip().replace(b"\n", b" ").replace(b"\r", b" ")
+    record = b'\n{"t":%d,"p":%d,"cut":%d,"e":%b}\n' % (time.time_ns(), os.getpid(), cut, payload or b"null")
+    path = f"{folder}/{CURRENT}"
+    file = os.open(path, _WRITE, 0o600)
+    try:
+        written = os.write(file, record)
+        if os.fstat(file).st_size > ROTATE_AT:
+            _rotate(folder, file)
+    finally:
+        os.close(file)
+    if written < len(record):
+        raise OSError(28, "the disk is full: the event is incomplete")
+
+
+def _rotate(folder: str, file: int) -> None:
+    path = f"{folder}/{CURRENT}"
+    if os.stat(path).st_ino != os.fstat(file).st_ino:
+        return  # another hook was quicker
+    os.rename(path, f"{folder}/events.{time.time_ns()}.jsonl")
+    rotated = sorted(name for name in os.listdir(folder) if name.startswith("events.") and name != CURRENT)
+    for name in rotated[:-KEPT]:
+        os.unlink(f"{folder}/{name}")
+
+
+def wake(folder: str, wait: float) -> None:
+    """Tell every listening sidecar that there is something to read, and await the verdict of those that are asked.
+
+    Sockets named ``*.wake`` are connected to and left; those named ``*.ask`` answer one byte when they have judged all
+    that stood in the spool. A socket whose owner is dead refuses at once and costs nothing.
+
+    Args:
+        folder: the spool, which becomes the working directory (a socket's path must be short).
+        wait: seconds for all answers together; 0 asks nobody.
+    """
+    os.chdir(folder)
+    asked = []
+    for name in os.listdir("."):
+        if not name.endswith((".ask", ".wake")):
+            continue
+        peer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        peer.settimeout(0)
+        try:
+            peer.connect(name)
+        except OSError:  # nobody listens, or its backlog is full: then it is awake already
+            peer.close()
+            continue
+        if name.endswith(".ask"):
+            asked.append(peer)
+        else:
+            peer.close()
+    deadline = time.monotonic() + wait
+    for peer in asked:
+        remaining = deadline - time.monotonic()
+        if remaining > 0:
+            peer.settimeout(remaining)
+            try:
+                peer.recv(1)
+            except OSError:
+                pass
+        peer.close()
+
+
+def anything_in(queue: str) -> bool:
+    """Whether the nudge queue holds anything at all to look at: waiting, or claimed by somebody who may be dead."""
+    try:
+        names = os.listdir(queue)
+    except OSError:
+        return False
+    return any(name.endswith(".json") or ".claimed." in name for name in names)
