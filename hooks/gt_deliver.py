@@ -12,10 +12,7 @@ ROOM = 9_400
 def deliver(event, payload, queue, spool):
     """Claim what is due, print it as one JSON object, then acknowledge: in this order, so that a hook that is killed
     half-way leaves a claim behind that somebody puts back."""
-    try:
-        fields = claims.parse(payload)
-    except Exception:
-        fields = {}
+    fields = parsed(payload)
     if event == "Stop" and not may_continue(fields, spool):
         return
     now = time.time()
@@ -47,6 +44,15 @@ def deliver(event, payload, queue, spool):
         claims.drop(queue, claimed)
 
 
+def parsed(payload):
+    """The client's JSON; nothing of it when it is cut or no object."""
+    try:
+        fields = claims.parse(payload)
+    except Exception:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
 def output(event, text):
     """The one JSON object. At Stop only a reason to go on reaches the model."""
     if event == "Stop":
@@ -76,7 +82,7 @@ def line(nudge):
 
 def clean(text):
     """Without control characters and without anything that could open or close the client's own markup."""
-    kept = "".join(char for char in text if char >= " " and not "\x7f" <= char <= "\x9f" or char in "\n\t")
+    kept = "".join(char for char in text if (char >= " " and not "\x7f" <= char <= "\x9f") or char in "\n\t")
     kept = kept.encode("utf-8", "replace").decode()
     for word in ("system-reminder", "user-prompt-submit-hook", "command-name"):
         kept = kept.replace(f"<{word}", f"‹{word}").replace(f"</{word}", f"‹/{word}")

@@ -8,10 +8,9 @@ Each millisecond here is paid at each tool call of each agent. So this file only
 modules that the interpreter has compiled once.
 """
 
+import _signal
 import os
 import sys
-
-import _signal
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # In a checkout hooks/ stands beside witness/; in a wheel it stands in witness/_data/.

@@ -124,7 +124,8 @@ class SpoolReader:
 
     def _files(self) -> list[Path]:
         try:
-            names = [name for name in os.listdir(self.folder) if name.startswith("events.") and name.endswith(".jsonl")]
+            names = [path.name for path in self.folder.iterdir()]
+            names = [name for name in names if name.startswith("events.") and name.endswith(".jsonl")]
         except FileNotFoundError:
             return []
         # events.<n>.jsonl by age, the current one last.
@@ -255,7 +256,7 @@ class WakeSocket:
     def accept(self) -> list[Wake]:
         """All hooks that have come since; never blocks."""
         assert self._socket is not None, "used outside of its context"  # noqa: S101
-        wakes = []
+        wakes: list[Wake] = []
         while True:
             try:
                 peer, _ = self._socket.accept()

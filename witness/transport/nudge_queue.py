@@ -162,7 +162,7 @@ class NudgeQueue:
         temporary = self.folder / f".{os.getpid()}-{secrets.token_hex(4)}.new"
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            with os.fdopen(file, "w", encoding="utf-8") as text:
+            with os.fdopen(file, "w", encoding="utf-8", errors="replace") as text:
                 json.dump(nudge.to_fields(), text, indent=2, ensure_ascii=False)
                 text.flush()
                 os.fsync(text.fileno())
@@ -173,7 +173,7 @@ class NudgeQueue:
 
     def _next_stamp(self, names: list[str], now: float) -> int:
         # The clock may have been set back; the order of the names is the order of delivery all the same.
-        newest = names[-1].partition("-")[0] if names else ""
+        newest = max([*names[-1:], *claims.claims(self._path)[-1:]], default="").partition("-")[0]
         return max(int(now * 1e9), int(newest) + 1 if newest.isdigit() else 0)
 
     def _make_room(self, names: list[str]) -> bool:
@@ -203,14 +203,14 @@ class NudgeQueue:
     def _was_delivered(self, fields: dict[str, Any]) -> bool:
         return self._delivered is not None and self._delivered(Nudge.from_fields(fields))
 
-    def acknowledge(self, claim: Claim, **more: object) -> None:
+    def acknowledge(self, claim: Claim, **more: str) -> None:
         """The agent has it: note that and forget the nudge.
 
         Args:
             claim: what was delivered.
             more: facts for the ledger (event, session, transcript).
         """
-        claims.log(self._path, "drained", claim.file, claim.fields, **more)
+        claims.log(self._path, "drained", claim.file, claim.fields, "", **more)
         claims.drop(self._path, claim.claimed)
 
     def release(self, claim: Claim) -> None:

@@ -7,12 +7,12 @@ A record is one line that begins and ends with a newline, ``\\n{"t":…,"p":…,
 disk tore spoils only itself. The payload is the client's own JSON, not parsed here.
 """
 
+# ruff: noqa: PTH, SIM105, S110 - pathlib and contextlib cost milliseconds at each tool call
 from __future__ import annotations
 
+import _socket
 import os
 import time
-
-import _socket
 
 CURRENT = "events.jsonl"
 # The payload of one event; the client's own are far smaller unless a tool returned a whole file.
