@@ -8,7 +8,8 @@ Beside the waiting files stand ``deliveries.jsonl`` (what became of each, one li
 never delivered, with its reason) and ``malformed/`` (files that are no nudge; never deleted).
 """
 
-# ruff: noqa: PTH, SIM105, S110 - pathlib and contextlib cost milliseconds at each tool call
+# pathlib and contextlib cost milliseconds at each tool call of each agent:
+# ruff: noqa: PTH102, PTH104, PTH108, PTH116, PTH208, SIM105
 from __future__ import annotations
 
 import os
