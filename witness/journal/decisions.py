@@ -42,6 +42,13 @@ class DecisionLog:
         """What was said in a run, oldest first; by one sidecar, or by all."""
         return self._select("run = ? AND outcome = 'injected' AND ? IN ('', sidecar)", run, sidecar, last=1000)
 
+    def queued(self, decision: str, nudge: str) -> None:
+        """Record the file in which an injection waits; a stage that it has reached meanwhile stays."""
+        self._journal.run(
+            "UPDATE decisions SET nudge = ?, stage = CASE stage WHEN '' THEN 'enqueued' ELSE stage END WHERE id = ?",
+            nudge, decision,
+        )  # fmt: skip
+
     def stage(self, decision: str, stage: str, reason: str = "") -> None:
         """Record how far the delivery of an injection has come: drained, seen or undelivered."""
         self._journal.run(

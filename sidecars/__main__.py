@@ -1,0 +1,45 @@
+"""``python -m sidecars --assignment FILE``: what the Witness starts, one process a sidecar."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one sidecar and exit with its code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["--assignment"] and len(arguments) == 2:
+        sys.exit(_assigned(Path(arguments[1])))
+    sys.stderr.write("usage: python -m sidecars --assignment FILE\n")
+    sys.exit(2)
+
+
+def _assigned(path: Path) -> int:
+    from sidecars.loop import BAD_CONFIGURATION, run
+    from witness.assignment import Assignment
+
+    try:
+        assignment = Assignment.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"sidecar: the assignment {path} cannot be used: {error}\n")
+        return BAD_CONFIGURATION
+    _name_process(assignment)
+    return run(assignment, _say_ready)
+
+
+def _say_ready() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+
+
+def _name_process(assignment: object) -> None:
+    from setproctitle import setproctitle
+
+    name = getattr(assignment, "name", "")
+    group = getattr(assignment, "group", None)
+    setproctitle(f"gt-sidecar {group.address if group else ''}/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The judge that needs no model: rules over structured events, in microseconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import translate
+
+from sidecars.judge.pathset import PathSet, path_set
+from sidecars.judge.verdict import Verdict
+from sidecars.material import Material
+from sidecars.observe.observation import Observation
+from sidecars.sidecar_type import Rule
+
+# A condition looks at an action and gives what it found there, None when it does not hold.
+_Condition = Callable[[Observation], dict[str, str] | None]
+
+
+def tool_filter(globs: Sequence[str]) -> Callable[[str], bool]:
+    """A test of tool names against globs; none means any."""
+    if not globs:
+        return lambda tool: True
+    pattern = re.compile("|".join(translate(glob) for glob in globs))
+    return lambda tool: pattern.match(tool) is not None
+
+
+class RulesJudge:
+    """Judges by rules that people wrote.
+
+    Args:
+        rules: the type's rules, in order; of each action the first that holds is reported.
+        material: the sets and blocks that they name.
+    """
+
+    def __init__(self, rules: Sequence[Rule], material: Material) -> None:
+        self._rules = [(rule, _conditions(rule, material)) for rule in rules]
+
+    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+        return [self._first(observation) for observation in seen]
+
+    def _first(self, observation: Observation) -> Verdict:
+        for rule, conditions in self._rules:
+            if conditions is None:
+                continue
+            values: dict[str, str] = {"tool": observation.tool}
+            for condition in conditions:
+                found = condition(observation)
+                if found is None:
+                    break
+                values.update(found)
+            else:
+                return Verdict(
+                    signal=True,
+                    evidence=_evidence(observation, values),
+                    confidence=rule.confidence,
+                    snippet=rule.snippet,
+                    observation=observation.id,
+                    rule=rule.name,
+                    values=tuple(values.items()),
+                )
+        return Verdict(False, observation=observation.id)
+
+
+def _evidence(observation: Observation, values: dict[str, str]) -> str:
+    if path := values.get("path"):
+        return f"{'wrote' if path in observation.written else 'opened'}: {path}"
+    if match := values.get("match"):
+        return match
+    if observation.command:
+        return f"command: {observation.command.splitlines()[0][:200]}"
+    return next(iter(observation.rendered().splitlines()), "")
+
+
+def _conditions(rule: Rule, material: Material) -> list[_Condition] | None:
+    """The rule's conditions, the cheapest first; None when it can never hold with this material."""
+    conditions: list[_Condition] = []
+    if rule.tools:
+        accepts = tool_filter(rule.tools)
+        conditions.append(lambda seen: {} if accepts(seen.tool) else None)
+    if rule.failed is not None:
+        conditions.append(lambda seen: {} if seen.failed is rule.failed else None)
+    if rule.lines_over >= 0:
+        conditions.append(
+            lambda seen: {"lines": str(seen.lines_written)} if seen.lines_written > rule.lines_over else None
+        )
+    if rule.lacks_block:
+        if material.blocks is None or rule.lacks_block in material.blocks:
+            return None
+        conditions.append(lambda seen: {"block": rule.lacks_block})
+    paths = _path_conditions(rule, material)
+    if paths is None:
+        return None
+    conditions += paths
+    for part in ("command", "text", "output"):
+        if pattern := getattr(rule, part):
+            conditions.append(_matches(part, pattern))
+    if rule.unless:
+        unless = re.compile(rule.unless)
+        conditions.append(lambda seen: None if unless.search(seen.rendered()) else {})
+    return conditions
+
+
+def _matches(part: str, pattern: str) -> _Condition:
+    expression = re.compile(pattern, re.MULTILINE)
+
+    def condition(seen: Observation) -> dict[str, str] | None:
+        found = expression.search(getattr(seen, part))
+        return {"match": " ".join(found[0].split())[:200]} if found else None
+
+    return condition
+
+
+def _path_conditions(rule: Rule, material: Material) -> list[_Condition] | None:
+    excepted = PathSet(rule.but_not) if rule.but_not else None
+    conditions = []
+    for key, part, inside in (
+        ("opens", "opened", True),
+        ("writes", "written", True),
+        ("touches", "paths", True),
+        ("writes_outside", "written", False),
+        ("touches_outside", "paths", False),
+    ):
+        globs = getattr(rule, key)
+        if not globs:
+            continue
+        chosen = path_set(globs, material.sets)
+        if not chosen:  # "@files" of an issue that lists none: nothing can be held against it
+            return None
+        conditions.append(_path_condition(part, chosen, inside, excepted))
+    return conditions
+
+
+def _path_condition(part: str, chosen: PathSet, inside: bool, excepted: PathSet | None) -> _Condition:
+    shown = str(chosen)
+
+    def condition(seen: Observation) -> dict[str, str] | None:
+        for path in getattr(seen, part):
+            if (path in chosen) is inside and not (excepted and path in excepted):
+                return {"path": path, "set": shown}
+        return None
+
+    return condition

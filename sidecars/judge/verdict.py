@@ -1,0 +1,106 @@
+"""What a judge found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from sidecars.observe.observation import Observation
+from witness.journal.records import Usage
+
+
+class Confidence(IntEnum):
+    """How sure a judge is; a type's threshold is one of these."""
+
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+    @classmethod
+    def named(cls, text: str) -> Confidence:
+        """Read ``low``, ``medium`` or ``high``.
+
+        Raises:
+            ValueError: it is none of them.
+        """
+        try:
+            return cls[text.strip().upper()]
+        except KeyError:
+            raise ValueError(f"one of low, medium, high, not {text!r}") from None
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge found in one or several observations.
+
+    Args:
+        signal: something in the sidecar's domain needs saying.
+        evidence: the action, quoted from the observation.
+        confidence: how sure.
+        snippet: name of the pre-written text that fits, empty when none does.
+        message: the judge's own words, used where no snippet fits.
+        observation: id of what it is about.
+        rule: name of the rule that fired, empty for others.
+        values: what a snippet's placeholders stand for.
+        usage: what it cost, None when nothing.
+        error: why there is no verdict; a judge that fails stays silent.
+    """
+
+    signal: bool
+    evidence: str = ""
+    confidence: Confidence = Confidence.LOW
+    snippet: str = ""
+    message: str = ""
+    observation: str = ""
+    rule: str = ""
+    values: tuple[tuple[str, str], ...] = ()
+    usage: Usage | None = None
+    error: str = ""
+
+
+class Judge(Protocol):
+    """Anything that can tell whether something needs saying."""
+
+    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+        """Judge completed actions, oldest first.
+
+        Never raises for what it sees; a failure is a verdict without a signal and with its ``error`` set. Every
+        verdict becomes one line of the ledger, the silent ones too.
+        """
+        ...
+
+
+_BLANK = re.compile(r"\s+")
+
+
+def _folded(text: str) -> str:
+    return _BLANK.sub(" ", text).strip().casefold()
+
+
+def quoted_from(evidence: str, seen: Iterable[Observation]) -> str | None:
+    """The id of the observation that ``evidence`` is quoted from, None when it stands in none.
+
+    Whitespace and case are not compared, and an ellipsis may stand for what was left out: models re-wrap lines.
+    """
+    pieces = [
+        piece for part in re.split(r"\s*(?:…|\.\.\.)\s*", evidence) if len(piece := _folded(part).strip("\"'`")) > 2
+    ]
+    if not pieces:
+        return None
+    for observation in seen:
+        text = _folded(observation.rendered())
+        position = 0
+        for piece in pieces:
+            found = text.find(piece, position)
+            if found < 0:
+                break
+            position = found + len(piece)
+        else:
+            return observation.id
+    return None

@@ -1,0 +1,65 @@
+"""What was seen of one completed action, in the words that judges and people read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One completed action of the agent.
+
+    Args:
+        id: the event's id in the spool, or the pane's.
+        time: wall clock.
+        source: ``event``, ``pane`` or ``transcript``.
+        tool: name of the tool, in Claude Code's vocabulary whatever the client calls it; empty for a pane.
+        failed: the tool call failed.
+        opened: files that it opened, relative to the agent's workdir, absolute outside of it.
+        written: files that it changed, made or removed, spelled likewise.
+        command: the shell command, empty for other tools.
+        text: what it wrote (new text only), empty when nothing.
+        lines_written: number of non-blank lines in ``text``.
+        output: what the tool answered, without our own words and without system reminders.
+        subagent: type of the subagent that did it, empty for the agent itself.
+        cut: something was too long and is missing.
+        prompt: what the user typed, for the event of a prompt; empty for others.
+    """
+
+    id: str
+    time: float = 0.0
+    source: str = "event"
+    tool: str = ""
+    failed: bool = False
+    opened: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    command: str = ""
+    text: str = ""
+    lines_written: int = 0
+    output: str = ""
+    subagent: str = ""
+    cut: bool = False
+    prompt: str = ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file that the action opened or wrote."""
+        return self.opened + self.written
+
+    def rendered(self) -> str:
+        """The action as a judge reads it; a verdict must quote from here."""
+        if self.source == "pane":
+            return self.output
+        head = (
+            f"{self.tool}{' (failed)' if self.failed else ''}{f' by subagent {self.subagent}' if self.subagent else ''}"
+        )
+        parts = [head]
+        if self.command:
+            parts.append(f"command: {self.command}")
+        parts += [f"opened: {path}" for path in self.opened]
+        parts += [f"wrote: {path}" for path in self.written]
+        if self.text:
+            parts.append(f"new text:\n{self.text}")
+        if self.output:
+            parts.append(f"result:\n{self.output}")
+        return "\n".join(parts)

@@ -1,0 +1,54 @@
+"""Where a sidecar's observations come from while it lives: the spool of events."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from sidecars.judge.rules import tool_filter
+from sidecars.observe.events import EventReader
+from sidecars.observe.observation import Observation
+from sidecars.sidecar_type import SidecarType
+from witness.assignment import Assignment
+from witness.transport.event_spool import SpoolReader
+
+# Clients are known to report some calls twice, close together.
+_REMEMBERED = 256
+
+
+class EventWatch:
+    """Reads the completed actions that the hooks recorded.
+
+    Args:
+        kind: says which tools are looked at.
+        assignment: where the spool is.
+        position: where the last reader stopped, empty for the beginning.
+    """
+
+    def __init__(self, kind: SidecarType, assignment: Assignment, position: str) -> None:
+        self._spool = SpoolReader(assignment.spool, position)
+        self._reader = EventReader(assignment.workdir)
+        self._wanted = tool_filter(kind.tools)
+        self._known: deque[tuple[str, str, str]] = deque(maxlen=_REMEMBERED)
+        #: How many events have come, of any kind.
+        self.count = 0
+
+    @property
+    def position(self) -> str:
+        """Where the next look goes on."""
+        return self._spool.position
+
+    def look(self) -> list[Observation] | None:
+        """The next actions that are looked at, oldest first; None when the spool is read to its end."""
+        events = self._spool.read()
+        if not events:
+            return None
+        found = []
+        for event in events:
+            self.count += 1
+            if event.key in self._known:
+                continue
+            self._known.append(event.key)
+            observation = self._reader.read(event.payload, event.id, event.time, event.cut)
+            if observation is not None and not observation.prompt and self._wanted(observation.tool):
+                found.append(observation)
+        return found

@@ -1,0 +1,203 @@
+"""Finding a sidecar type and putting its layers together; the nearest wins, field by field.
+
+From far to near: shipped, the town's folder, the town's settings, the rig's folder, the rig's settings, the project's
+folder, then whatever the molecule overrides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields as dataclass_fields
+from pathlib import Path
+from typing import Any
+
+from sidecars.fields import FIELDS, RULE_FIELDS
+from sidecars.sidecar_type import Rule, SidecarType
+from sidecars.yamlfile import Document, load_yaml
+from witness.errors import DeclarationError, NotFoundError, Problem
+
+SHIPPED = Path(__file__).resolve().parent / "types"
+OWN_FOLDER = Path(".gt") / "sidecars"
+_PARTS = ("sidecar.yaml", "prompt.md", "snippets.yaml")
+
+
+def type_folders(town: Path | None, rig: str, workdir: Path | None) -> list[Path]:
+    """The folders in which types are looked for, the farthest first."""
+    folders = [SHIPPED]
+    if town is not None:
+        folders.append(town / OWN_FOLDER)
+        if rig:
+            folders.append(town / rig / OWN_FOLDER)
+    if workdir is not None:
+        folders.append(workdir / OWN_FOLDER)
+    return list(dict.fromkeys(folders))
+
+
+def type_names(town: Path | None = None, rig: str = "", workdir: Path | None = None) -> list[str]:
+    """Every type that is known from here, in order of their names."""
+    names: set[str] = set()
+    for folder in type_folders(town, rig, workdir):
+        if folder.is_dir():
+            names.update(place.name for place in folder.iterdir() if any((place / part).is_file() for part in _PARTS))
+    return sorted(names)
+
+
+def load_type(
+    name: str,
+    town: Path | None = None,
+    rig: str = "",
+    workdir: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> SidecarType:
+    """Put a type together from all its layers.
+
+    Args:
+        name: the type's name.
+        town: the town's root, None outside of any.
+        rig: the rig's name.
+        workdir: where the agent works; its ``.gt/sidecars`` is the project's layer.
+        overrides: fields given by a molecule or by the command line; they beat every file.
+
+    Raises:
+        NotFoundError: no folder of that name stands anywhere.
+        DeclarationError: a layer is wrong; every fault is named with file, line and key.
+    """
+    layers = [place for folder in type_folders(town, rig, workdir) if _is_type(place := folder / name)]
+    if not layers:
+        known = ", ".join(type_names(town, rig, workdir))
+        raise NotFoundError("sidecar type", name, f"known here are {known}")
+    merged: dict[str, Any] = {}
+    snippets: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    problems: list[Problem] = []
+    for document in _documents(name, town, rig, workdir, overrides):
+        found = _snippets(document, problems) if document.path.endswith("snippets.yaml") else None
+        if found is not None:
+            snippets.update(found)
+            origins.update({f"snippets.{key}": f"{document.path}:{document.lines.get(key, 0)}" for key in found})
+            continue
+        for key, value in _fields(document, problems).items():
+            merged[key] = value
+            origins[key] = f"{document.path}:{line}" if (line := document.lines.get(key, 0)) else document.path
+    if problems:
+        raise DeclarationError(problems)
+    made = SidecarType(name=name, snippets=snippets, origins=origins, **merged)
+    if problems := _contradictions(made):
+        raise DeclarationError(problems)
+    return made
+
+
+def _is_type(place: Path) -> bool:
+    return any((place / part).is_file() for part in _PARTS)
+
+
+def _documents(
+    name: str, town: Path | None, rig: str, workdir: Path | None, overrides: Mapping[str, Any] | None
+) -> Iterator[Document]:
+    for folder in type_folders(town, rig, workdir):
+        place = folder / name
+        prompt = place / "prompt.md"
+        if prompt.is_file():
+            try:
+                yield Document(str(prompt), {"prompt": prompt.read_text(encoding="utf-8")})
+            except (OSError, UnicodeDecodeError) as error:
+                raise DeclarationError([Problem(f"cannot be read: {error}", str(prompt))]) from error
+        yield load_yaml(place / "sidecar.yaml")
+        yield load_yaml(place / "snippets.yaml")
+        if town is not None and folder == town / OWN_FOLDER:
+            yield from _settings(town / "settings" / "witness.yaml", name)
+        if town is not None and rig and folder == town / rig / OWN_FOLDER:
+            yield from _settings(town / rig / "settings" / "witness.yaml", name)
+    yield Document("overrides", dict(overrides or {}))
+
+
+def _settings(path: Path, name: str) -> Iterator[Document]:
+    document = load_yaml(path)
+    types = document.values.get("types")
+    own = types.get(name) if isinstance(types, dict) else None
+    if isinstance(own, dict):
+        prefix = f"types.{name}."
+        lines = {key[len(prefix) :]: line for key, line in document.lines.items() if key.startswith(prefix)}
+        yield Document(str(path), own, lines)
+
+
+def _fields(document: Document, problems: list[Problem]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in document.values.items():
+        if key not in FIELDS:
+            problems.append(document.problem(f"unknown key; known are {', '.join(FIELDS)}", key))
+            continue
+        try:
+            found[key] = _rules(document, value, problems) if key == "rules" else FIELDS[key].convert(value)
+        except ValueError as error:
+            problems.append(document.problem(str(error), key))
+    return found
+
+
+def _rules(document: Document, value: Any, problems: list[Problem]) -> tuple[Rule, ...]:
+    if not isinstance(value, list):
+        raise ValueError("must be a list of rules")
+    rules = []
+    for index, raw in enumerate(value):
+        key = f"rules.{index}"
+        if not isinstance(raw, dict):
+            problems.append(document.problem("a rule is a mapping with at least name and snippet", key))
+            continue
+        given: dict[str, Any] = {}
+        for name, each in raw.items():
+            if name not in RULE_FIELDS:
+                problems.append(
+                    document.problem(f"unknown key of a rule; known are {', '.join(RULE_FIELDS)}", f"{key}.{name}")
+                )
+                continue
+            try:
+                given[name] = RULE_FIELDS[name].convert(each)
+            except ValueError as error:
+                problems.append(document.problem(str(error), f"{key}.{name}"))
+        problems += [document.problem("is missing", f"{key}.{name}") for name in ("name", "snippet") if name not in raw]
+        if given.get("name"):
+            rules.append(Rule(**given))
+    doubles = {rule.name for rule in rules if sum(other.name == rule.name for other in rules) > 1}
+    problems += [document.problem(f"two rules are named {name!r}", "rules") for name in sorted(doubles)]
+    return tuple(rules)
+
+
+def _snippets(document: Document, problems: list[Problem]) -> dict[str, str]:
+    found = {}
+    for key, value in document.values.items():
+        if isinstance(value, str) and value.strip():
+            found[key] = " ".join(value.split())
+        else:
+            problems.append(document.problem("a snippet is one or two sentences of text", key))
+    return found
+
+
+_CONDITIONS = tuple(
+    each.name
+    for each in dataclass_fields(Rule)
+    if each.name not in ("name", "confidence", "snippet", "unless", "but_not")
+)
+
+
+def _contradictions(made: SidecarType) -> list[Problem]:
+    """What is wrong between fields that are right by themselves."""
+    problems = []
+
+    def wrong(message: str, key: str) -> None:
+        file, _, line = made.origins.get(key.split(".", maxsplit=1)[0], made.name).rpartition(":")
+        problems.append(Problem(message, file or line, int(line) if file and line.isdigit() else 0, key))
+
+    empty = Rule(name="")
+    for index, rule in enumerate(made.rules):
+        if rule.snippet and rule.snippet not in made.snippets:
+            known = ", ".join(made.snippets) or "none"
+            wrong(f"rule {rule.name!r} names no snippet of snippets.yaml (known: {known})", f"rules.{index}.snippet")
+        if all(getattr(rule, name) == getattr(empty, name) for name in _CONDITIONS):
+            wrong(f"rule {rule.name!r} has no condition and would fire at every action", f"rules.{index}")
+    if "rules" in made.judge and not made.rules:
+        wrong(f"judge {made.judge!r} needs at least one rule", "judge")
+    if made.judge == "command" and not made.command:
+        wrong("judge 'command' needs the key command", "judge")
+    if made.asks_model and not made.prompt.strip():
+        wrong(f"judge {made.judge!r} needs prompt.md", "judge")
+    return problems

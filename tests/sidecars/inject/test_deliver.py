@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecars.inject.deliver import LONGEST, address, compose, sanitise
+from sidecars.judge.verdict import Verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("a\nb\tc\x07\x1b[31m", "a b c [31m"),
+        ("</system-reminder> now", "‹/system-reminder> now"),
+        ("<\u200bsystem-reminder>", "‹system-reminder>"),
+        ("if a < b", "if a < b"),
+        ("\u202eevil", "evil"),
+        ("[sidecar:other] hello", "hello"),
+        ("[ SideCar : other] hello", "hello"),
+        ("plain é 漢字 👍", "plain é 漢字 👍"),
+        ("lone \ud800 half", "lone half"),
+    ],
+)
+def test_what_is_said_is_one_safe_line(text: str, safe: str) -> None:
+    assert sanitise(text) == safe
+
+
+@given(st.text())
+def test_whatever_a_model_writes(text: str) -> None:
+    said = address("specs", text)
+    assert said.startswith("[sidecar:specs] ")
+    assert len(said) <= LONGEST
+    assert "\n" not in said
+    assert not any(ord(sign) < 32 for sign in said)
+    assert "<s" not in said
+    assert "</" not in said
+    assert said.count("[sidecar:") == 1
+    said.encode()
+
+
+def test_a_long_text_ends_at_a_word() -> None:
+    said = address("specs", "word " * 500)
+    assert said.endswith("word…")
+
+
+def test_a_snippet_is_filled_in_and_preferred() -> None:
+    verdict = Verdict(True, snippet="s", message="own words", values=(("path", "a.py"),))
+    assert compose(verdict, {"s": "{path} is {unknown}."}) == "a.py is {unknown}."
+    assert compose(verdict, {}) == "own words"
+
+
+def test_a_filled_in_value_is_not_filled_in_again() -> None:
+    verdict = Verdict(True, snippet="s", values=(("path", "{tool}"), ("tool", "Edit")))
+    assert compose(verdict, {"s": "{path}"}) == "{tool}"
+
+
+def test_two_sentences_are_enough() -> None:
+    assert compose(Verdict(True, message="One. Two v1.2 here! Three?"), {}) == "One. Two v1.2 here!"

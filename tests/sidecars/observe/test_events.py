@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecars.observe.events import OUTPUT_LIMIT, TEXT_LIMIT, EventReader
+from sidecars.observe.observation import Observation
+from tests.sidecars.conftest import tool_event
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> EventReader:
+    return EventReader(str(tmp_path))
+
+
+def read(reader: EventReader, event: dict[str, Any]) -> Observation:
+    seen = reader.read(event, "e1", 5.0)
+    assert seen is not None
+    return seen
+
+
+def test_an_edit_writes_its_file_and_only_its_new_text(reader: EventReader, tmp_path: Path) -> None:
+    seen = read(
+        reader, tool_event("Edit", file_path=str(tmp_path / "src/a.py"), old_string="old", new_string="x\n\ny\n")
+    )
+    assert (seen.written, seen.opened) == (("src/a.py",), ())
+    assert (seen.text, seen.lines_written) == ("x\n\ny\n", 2)
+    assert "old" not in seen.rendered()
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "written"),
+    [
+        ("Write", {"file_path": "a", "content": "t"}, ("a",)),
+        ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "t"}, ("n.ipynb",)),
+        ("MultiEdit", {"file_path": "a", "edits": [{"old_string": "o", "new_string": "t"}]}, ("a",)),
+        ("write_file", {"file_path": "a", "content": "t"}, ("a",)),
+        ("replace", {"absolute_path": "a", "new_string": "t"}, ("a",)),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a\n+t\n-o\n*** End Patch"}, ("a",)),
+        ("apply_patch", {"input": "*** Add File: a\n+t\n*** Delete File: b\n"}, ("a", "b")),
+    ],
+)
+def test_every_writing_tool(reader: EventReader, tool: str, given: dict[str, Any], written: tuple[str, ...]) -> None:
+    seen = read(reader, tool_event(tool, **given))
+    assert (seen.written, seen.text) == (written, "t")
+
+
+def test_reading_opens(reader: EventReader) -> None:
+    assert read(reader, tool_event("Read", file_path="a/b.py")).opened == ("a/b.py",)
+
+
+@pytest.mark.parametrize("command", ["cat a > b", ["bash", "-lc", "cat a > b"]])
+def test_a_shell_command_names_files(reader: EventReader, command: Any) -> None:
+    seen = read(reader, tool_event("Bash", command=command))
+    assert (seen.opened, seen.written, seen.tool) == (("a",), ("b",), "Bash")
+
+
+def test_paths_are_read_from_where_the_tool_ran(reader: EventReader, tmp_path: Path) -> None:
+    event = tool_event("Bash", command="cat ../x") | {"cwd": str(tmp_path / "sub" / "deep")}
+    assert read(reader, event).opened == ("sub/x",)
+
+
+def test_files_outside_keep_their_whole_path(reader: EventReader) -> None:
+    assert read(reader, tool_event("Read", file_path="/etc/hosts")).opened == ("/etc/hosts",)
+
+
+def test_a_link_is_seen_under_both_names(reader: EventReader, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "link").symlink_to("private")
+    assert read(reader, tool_event("Read", file_path="link/x")).opened == ("link/x", "private/x")
+
+
+def test_a_workdir_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "door").symlink_to("real")
+    reader = EventReader(str(tmp_path / "door"))
+    event = tool_event("Read", file_path=str(tmp_path / "real" / "x")) | {"cwd": str(tmp_path / "real")}
+    assert read(reader, event).opened == ("x",)
+
+
+def test_a_failed_call_and_a_subagents(reader: EventReader) -> None:
+    event = tool_event("Bash", command="false") | {
+        "hook_event_name": "PostToolUseFailure",
+        "error": "exit 1",
+        "agent_id": "7",
+    }
+    seen = read(reader, event)
+    assert seen.failed
+    assert seen.subagent == "subagent"
+    assert "exit 1" in seen.output
+
+
+@pytest.mark.parametrize("name", ["PreToolUse", "Stop", "SessionStart", "Notification", None, 7])
+def test_only_completed_calls_count(reader: EventReader, name: Any) -> None:
+    assert reader.read(tool_event("Bash", command="cat a") | {"hook_event_name": name}) is None
+
+
+@pytest.mark.parametrize(
+    "given", [None, 3, [1], {"file_path": 7}, {"file_path": None}, {"edits": "x"}, {"edits": [1, None]}]
+)
+def test_foreign_shapes_are_passed_over(reader: EventReader, given: Any) -> None:
+    event = {"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": given, "tool_response": given}
+    assert read(reader, event).written == ()
+
+
+def test_own_words_and_reminders_are_not_seen(reader: EventReader) -> None:
+    response = {
+        "stdout": "one\n[sidecar:scope] a was changed.\n<system-reminder>Two\nlines</system-reminder>two\n"
+        "<system-reminder>cut off"
+    }
+    seen = read(reader, tool_event("Bash", response, command="x"))
+    assert seen.output.split() == ["one", "two"]
+
+
+def test_escapes_and_binary_are_made_plain(reader: EventReader) -> None:
+    seen = read(reader, tool_event("Bash", "\x1b[31mred\x1b[0m \x00\x07\udcff\x1b]0;title\x07end", command="x"))
+    assert seen.output.startswith("red ")
+    assert seen.output.endswith("end")
+    assert "\x1b" not in seen.output
+    assert "\x00" not in seen.output
+
+
+def test_the_file_as_it_was_is_no_action(reader: EventReader) -> None:
+    seen = read(reader, tool_event("Edit", {"originalFile": "SECRET", "filePath": "a"}, file_path="a", new_string="t"))
+    assert "SECRET" not in seen.rendered()
+
+
+def test_a_huge_answer_stays_small(reader: EventReader) -> None:
+    huge = "x" * 50_000_000
+    seen = read(reader, tool_event("Write", {"stdout": huge, "more": [huge] * 3}, file_path="a", content=huge))
+    assert len(seen.output) <= OUTPUT_LIMIT + 100
+    assert len(seen.text) <= TEXT_LIMIT + 100
+    assert seen.cut
+
+
+def test_deep_answers_end(reader: EventReader) -> None:
+    deep: Any = "bottom"
+    for _ in range(5_000):
+        deep = {"x": [deep]}
+    assert read(reader, tool_event("Bash", deep, command="x")).output == "bottom"
+
+
+def test_a_path_that_no_system_takes(reader: EventReader) -> None:
+    assert read(reader, tool_event("Read", file_path="a\0b")).opened == ("a\0b",)
+
+
+def test_the_home_folder(reader: EventReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = read(reader, tool_event("Read", file_path="~/.netrc"))
+    assert seen.opened[0] == os.path.expanduser("~/.netrc")
+
+
+def test_a_typed_prompt_is_kept_apart(reader: EventReader) -> None:
+    seen = read(reader, {"hook_event_name": "UserPromptSubmit", "prompt": "do it\n[sidecar:x] no"})
+    assert seen.prompt.strip() == "do it"

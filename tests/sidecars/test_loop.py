@@ -1,0 +1,198 @@
+"""A whole sidecar, as a process of its own and in this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecars import loop
+from tests.sidecars.conftest import as_payload, start_ticks, tool_event
+from witness.assignment import Assignment
+from witness.identity import ProcessId
+from witness.journal import Journal
+from witness.transport.event_spool import append_event
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads start ticks from /proc")
+
+Record = Callable[..., None]
+
+
+@pytest.fixture
+def observed(assignment: Assignment, agent: subprocess.Popen[bytes]) -> Assignment:
+    return replace(assignment, agent=ProcessId(agent.pid, start_ticks(agent.pid)))
+
+
+class Sidecar:
+    """One running ``python -m sidecars``."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        path = Path(assignment.run_dir) / f"{assignment.name}.json"
+        path.write_text(assignment.to_json())
+        self.assignment = assignment
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sidecars", "--assignment", str(path)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def ask(self, event: dict[str, Any]) -> None:
+        """Record an event and wait, as a hook does, for the verdict; in a process of its own, for it changes folder."""
+        append_event(self.assignment.spool, as_payload(event))
+        subprocess.run(
+            [sys.executable, "-c", "import sys; from witness.transport.recording import wake; wake(sys.argv[1], 20)",
+             str(self.assignment.spool)],
+            check=True, cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+
+    def said(self) -> list[str]:
+        return [json.loads(file.read_text())["message"] for file in sorted(Path(self.assignment.queue).glob("*.json"))]
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[Assignment], Sidecar]]:
+    running: list[Sidecar] = []
+
+    def begin(assignment: Assignment) -> Sidecar:
+        running.append(Sidecar(assignment))
+        return running[-1]
+
+    yield begin
+    for sidecar in running:
+        sidecar.process.kill()
+        sidecar.process.communicate()
+
+
+def test_an_edit_out_of_scope_is_in_the_queue_before_the_hook_goes_on(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
+    assert sidecar.said() == [
+        "[sidecar:scope] src/private/x.py was changed,"
+        " and this task's issue lists it as out of scope (src/private/**, *.env)."
+    ]
+    with Journal(Path(observed.journal)) as journal:
+        (decision,) = journal.decisions.of("run-1")
+    assert (decision.outcome, decision.stage, decision.reason) == ("injected", "enqueued", "edited-what-is-not")
+    (file,) = Path(observed.queue).glob("*.json")
+    queued = json.loads(file.read_text())
+    assert decision.nudge == file.name
+    assert (queued["sender"], queued["kind"], queued["thread_id"]) == (
+        "sidecar:scope",
+        "sidecar",
+        f"scope/{decision.id}",
+    )
+
+
+def test_what_is_in_scope_is_silent_and_in_the_ledger(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/a.py", new_string="x"))
+    assert sidecar.said() == []
+    with Journal(Path(observed.journal)) as journal:
+        (decision,) = journal.decisions.of("run-1")
+    assert decision.outcome == "silent"
+
+
+def test_it_ends_with_its_agent(
+    observed: Assignment, agent: subprocess.Popen[bytes], start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(observed)
+    assert agent.stdin is not None
+    agent.stdin.close()
+    assert sidecar.process.wait(20) == loop.ENDED
+
+
+def test_a_successor_goes_on_where_it_stopped(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    first = start(observed)
+    first.ask(tool_event("Edit", file_path="src/private/1.py", new_string="x"))
+    first.process.kill()
+    first.process.wait()
+    append_event(observed.spool, as_payload(tool_event("Edit", file_path="src/private/2.py", new_string="x")))
+    second = start(observed)
+    second.ask(tool_event("Edit", file_path="src/private/3.py", new_string="x"))
+    assert [text.split()[1] for text in second.said()] == [f"src/private/{n}.py" for n in (1, 2, 3)]
+
+
+def test_the_same_event_twice_is_one_event(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    sidecar = start(observed)
+    event = tool_event("Read", file_path="src/private/x") | {"tool_use_id": "t1", "session_id": "s"}
+    sidecar.ask(event)
+    sidecar.ask(event)
+    with Journal(Path(observed.journal)) as journal:
+        assert len(journal.decisions.of("run-1")) == 1
+
+
+def test_rubbish_in_the_spool_costs_nothing(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    with (observed.spool / "events.jsonl").open("wb") as spool:
+        spool.write(
+            b"\n\xff\xfe\x00 not json\n" + b'\n{"t":1,"p":1,"cut":0,"e":{"hook_event_name"\n' + b"x" * 3_000_000 + b"\n"
+        )
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Write", file_path="docs/x", content="x"))
+    assert len(sidecar.said()) == 1
+
+
+def test_its_heartbeat_stands_before_it_is_ready(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    start(observed)
+    assert float(observed.heartbeat.read_text()) > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"type": "nonsense"}, "no sidecar type named 'nonsense'"),
+        ({"argument": "docs/missing.md"}, "missing.md: no such file"),
+        ({"task": "---\nfiles: {a: 1}\n---\n"}, "--task:2: files: must be a list of paths or globs"),
+        ({"task": "---\nfiles: [a\n---\n"}, "--task:3: not YAML"),
+        ({"overrides": {"poll": "soon"}}, "overrides: poll: 'soon' is not a duration"),
+        ({"overrides": {"colour": 1}}, "overrides: colour: unknown key"),
+        ({"agent": ProcessId(0, 0)}, "names no agent to observe"),
+    ],
+)
+def test_a_bad_configuration_is_one_line_and_code_3(
+    observed: Assignment, capsys: pytest.CaptureFixture[str], change: dict[str, Any], words: str
+) -> None:
+    code = loop.run(replace(observed, **change), lambda: pytest.fail("it must not observe"))
+    assert code == loop.BAD_CONFIGURATION
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sidecar scope: ")
+    assert words in line
+
+
+def test_a_pid_that_belongs_to_somebody_else_is_an_end(observed: Assignment) -> None:
+    stranger = ProcessId(os.getpid(), 1)
+    assert loop.run(replace(observed, agent=stranger), lambda: None) == loop.ENDED
+
+
+def test_a_journal_that_cannot_be_used_limits(observed: Assignment, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = replace(observed, journal="/nonexistent/witness.db")
+    assert loop.run(missing, lambda: None) == loop.LIMITED
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_an_assignment_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    done = subprocess.run(
+        [sys.executable, "-m", "sidecars", "--assignment", str(tmp_path / "a.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+
+
+def test_importing_it_is_light() -> None:
+    code = "import sys, sidecars.loop; print(*sorted(sys.modules), sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"anthropic", "pydantic", "rich", "yaml", "sqlite3", "rapidfuzz", "pathspec", "asyncio"} & set(loaded)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecars.inject.deliver import Deliverer
+from sidecars.judge.verdict import Confidence, Verdict
+from sidecars.observe.observation import Observation
+from sidecars.observer import Observer
+from tests.sidecars.conftest import ScriptedJudge
+from witness.assignment import Assignment
+from witness.clock import ManualClock
+from witness.errors import QueueFullError
+from witness.journal import Decision, Journal
+from witness.transport.nudge_queue import NudgeQueue
+
+SEEN = [Observation("e1", tool="Bash", command="first"), Observation("e2", tool="Bash", command="second")]
+SIGNAL = Verdict(True, evidence="second", confidence=Confidence.HIGH, message="It was done.")
+
+
+@pytest.fixture
+def queue(assignment: Assignment, clock: ManualClock) -> NudgeQueue:
+    return NudgeQueue(Path(assignment.queue), clock)
+
+
+def test_every_verdict_is_in_the_ledger(make_observer: Callable[..., Observer], journal: Journal) -> None:
+    observer = make_observer(ScriptedJudge([Verdict(False, observation="e1"), SIGNAL]))
+    observer.consider(SEEN, "7:1")
+    assert [(each.outcome, each.event) for each in journal.decisions.of("run-1")] == [
+        ("silent", "e1"),
+        ("injected", "e2"),
+    ]
+    assert journal.decisions.cursor("run-1", "scope") == "7:1"
+
+
+def test_nothing_seen_still_moves_the_position(make_observer: Callable[..., Observer], journal: Journal) -> None:
+    judge = ScriptedJudge()
+    make_observer(judge).consider([], "7:9")
+    assert judge.asked == []
+    assert journal.decisions.cursor("run-1", "scope") == "7:9"
+
+
+def test_a_deferred_signal_waits_in_the_queue(
+    make_observer: Callable[..., Observer], assignment: Assignment, clock: ManualClock, queue: NudgeQueue
+) -> None:
+    make_observer(ScriptedJudge([SIGNAL]), name="first").consider(SEEN)
+    mine = replace(assignment, name="second")
+    late = make_observer(
+        ScriptedJudge([replace(SIGNAL, message="Something else.")]),
+        name="second",
+        gap=5.0,
+        deliverer=Deliverer(mine, clock),
+    )
+    late.consider(SEEN)
+    assert queue.claim() == []
+    clock.advance(5.1)
+    (claim,) = queue.claim()
+    assert claim.nudge.message == "[sidecar:second] Something else."
+
+
+def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., Observer], journal: Journal) -> None:
+    class Full:
+        def enqueue(self, decision: Decision, deliver_after: float) -> str:
+            raise QueueFullError("50 wait")
+
+    make_observer(ScriptedJudge([SIGNAL]), deliverer=Full()).consider(SEEN)
+    (decision,) = journal.decisions.of("run-1")
+    assert (decision.stage, decision.reason) == ("undelivered", "queue: 50 wait")
+
+
+def test_killed_between_the_ledger_and_the_queue(
+    make_observer: Callable[..., Observer],
+    assignment: Assignment,
+    clock: ManualClock,
+    journal: Journal,
+    queue: NudgeQueue,
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    class Dying(Deliverer):
+        def enqueue(self, *_: Any) -> str:
+            raise Killed
+
+    with pytest.raises(Killed):
+        make_observer(ScriptedJudge([SIGNAL]), deliverer=Dying(assignment, clock)).consider(SEEN)
+    successor = make_observer(ScriptedJudge(), deliverer=Deliverer(assignment, clock))
+    successor.recover()
+    successor.recover()
+    (waiting,) = queue.pending()
+    (decision,) = journal.decisions.of("run-1")
+    assert waiting.nudge.thread_id == f"scope/{decision.id}"
+    assert decision.stage == "enqueued"
+
+
+def test_killed_between_the_queue_and_the_ledger(
+    make_observer: Callable[..., Observer],
+    assignment: Assignment,
+    clock: ManualClock,
+    journal: Journal,
+    queue: NudgeQueue,
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    class Dying(Deliverer):
+        def enqueue(self, *given: Any) -> str:
+            super().enqueue(*given)
+            raise Killed
+
+    with pytest.raises(Killed):
+        make_observer(ScriptedJudge([SIGNAL]), deliverer=Dying(assignment, clock)).consider(SEEN)
+    make_observer(ScriptedJudge(), deliverer=Deliverer(assignment, clock)).recover()
+    assert len(queue.pending()) == 1
