@@ -11,6 +11,10 @@ def main(argv: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["--assignment"] and len(arguments) == 2:
         sys.exit(_assigned(Path(arguments[1])))
+    if arguments[:1] == ["--nursery"] and len(arguments) == 2:
+        from sidecars.nursery import main as nursery
+
+        sys.exit(nursery(Path(arguments[1])))
     sys.stderr.write("usage: python -m sidecars --assignment FILE\n")
     sys.exit(2)
 

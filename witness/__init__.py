@@ -1,3 +1,38 @@
-"""gt-witness: spawns coding agents in tmux together with their sidecars, keeps them alive, ends them completely."""
+"""gt-witness: spawns coding agents in tmux together with their sidecars, keeps them alive, ends them completely.
+
+from witness import Town, Witness
+
+with Witness(Town.find()) as witness:
+    witness.spawn("toast", molecule="mol-demo", workdir="repo")
+    witness.patrol()
+    witness.nuke(["toast"])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["Molecule", "Order", "Town", "Witness", "__version__"]
+
+if TYPE_CHECKING:
+    from witness.declare.molecule import Molecule
+    from witness.patrol.spawning import Order
+    from witness.patrol.witness import Witness
+    from witness.town import Town
+
+_HOMES = {
+    "Molecule": "witness.declare.molecule",
+    "Order": "witness.patrol.spawning",
+    "Town": "witness.town",
+    "Witness": "witness.patrol.witness",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Sidecars import witness.clock and the like many times a night; they shall not pay for the whole house.
+    if name in _HOMES:
+        import importlib
+
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,6 +26,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _WATCHED = (signal.SIGCHLD, *_PASSED_ON)
 _IGNORED = (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
+_OF_THE_PANE = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE")
 # After KILL the kernel needs moments; more rounds than this mean that something outruns us, and the Witness takes over.
 _KILL_ROUNDS = 50
 
@@ -207,6 +208,8 @@ def main() -> int:
     with open(f"{run_dir}/launch.json") as file:
         launch = json.load(file)
     os.unlink(f"{run_dir}/launch.json")
+    # What tmux says of the pane is true only here.
+    launch["environment"].update({name: os.environ[name] for name in _OF_THE_PANE if name in os.environ})
     grace = float(launch["grace"])
     reaper = [os.getpid(), start_ticks(os.getpid())]
     keeper = os.fork()

@@ -45,6 +45,15 @@ class Exit:
             LIMITED: ExitKind.LIMITED,
         }.get(self.code, ExitKind.CRASH)
 
+    def describe(self) -> str:
+        """In words; empty when nothing is known."""
+        if self.code is None:
+            return ""
+        return f"exit code {self.code}" + (f" ({self.reason})" if self.reason else "")
+
+
+UNKNOWN_EXIT = Exit(None)
+
 
 def recorded_exit(run_dir: Path, member: str, process: ProcessId) -> Exit:
     """The exit that the nursery recorded for a sidecar's process; unknown when it could not.
@@ -58,7 +67,7 @@ def recorded_exit(run_dir: Path, member: str, process: ProcessId) -> Exit:
             return Exit(int(raw["code"]), str(raw.get("reason", "")))
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return Exit(None)
+    return UNKNOWN_EXIT
 
 
 def agent_exit(run_dir: Path) -> Exit:
@@ -67,4 +76,4 @@ def agent_exit(run_dir: Path) -> Exit:
         raw = json.loads((run_dir / "exit.json").read_text())
         return Exit(int(raw["code"]), f"signal {raw['signal']}" if raw.get("signal") else "")
     except (OSError, ValueError, KeyError, TypeError):
-        return Exit(None)
+        return UNKNOWN_EXIT

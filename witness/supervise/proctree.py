@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import psutil
@@ -142,6 +142,22 @@ def _kill(pid: int, number: int) -> bool:
     return True
 
 
+def process_name(process: ProcessId) -> str:
+    """Its name for people; empty when it is gone."""
+    try:
+        return psutil.Process(process.pid).name()
+    except psutil.Error:
+        return ""
+
+
+def command_line(process: ProcessId) -> str:
+    """Its arguments joined by spaces; empty when it is gone or may not be read."""
+    try:
+        return " ".join(psutil.Process(process.pid).cmdline()).strip()
+    except (psutil.Error, OSError):
+        return ""
+
+
 def ancestors(pid: int, table: Table) -> set[int]:
     """The pid itself and everybody above it."""
     line: set[int] = set()
@@ -193,42 +209,57 @@ def _marker_of(pid: int) -> str:
     start = 0 if data.startswith(_MARKER) else data.find(b"\0" + _MARKER) + 1
     if start == 0 and not data.startswith(_MARKER):
         return ""
-    return data[start + len(_MARKER) :].split(b"\0", 1)[0].decode(errors="replace")
+    return data[start + len(_MARKER) :].split(b"\0", 1)[0].decode(errors="replace").strip()
 
 
-def belonging(
-    marker: str,
-    recorded: Iterable[ProcessId],
-    table: Table,
-    markers: Mapping[ProcessId, str],
-    foreign: frozenset[ProcessId] | set[ProcessId],
-) -> set[ProcessId]:
-    """Everybody in the table who belongs to a group. Pure.
+class Kinship:
+    """Who belongs to whom in one snapshot of the process table. Pure once built.
 
     Args:
-        marker: the group's marker.
-        recorded: the group's recorded processes and every descendant ever seen.
         table: the process table.
         markers: who carries which marker.
-        foreign: processes that are somebody else's by record (the Witness and its helpers, the tmux server, members of
-            other groups, the caller and its ancestors). They are left out, and the search does not go below them.
-
-    Returns:
-        The living processes: recorded ones, marked ones, and all below them.
     """
-    below: dict[int, list[Row]] = {}
-    for row in table.values():
-        below.setdefault(row.parent, []).append(row)
-    found: set[ProcessId] = set()
-    waiting = [process for process in recorded if process.known and is_alive(process, table)]
-    waiting += [process for process, carried in markers.items() if carried == marker]
-    while waiting:
-        process = waiting.pop()
-        if process in found or process in foreign:
-            continue
-        found.add(process)
-        for child in below.get(process.pid, ()):
+
+    def __init__(self, table: Table, markers: Mapping[ProcessId, str]) -> None:
+        self._table, self._markers = table, markers
+        self._below: dict[int, list[ProcessId]] = {}
+        for row in table.values():
+            if not row.defunct:
+                self._below.setdefault(row.parent, []).append(row.process)
+        self._marked: dict[str, list[ProcessId]] = {}
+        for process, marker in markers.items():
+            self._marked.setdefault(marker, []).append(process)
+
+    def group(
+        self, marker: str, recorded: Iterable[ProcessId], foreign: Collection[ProcessId] = frozenset()
+    ) -> set[ProcessId]:
+        """Everybody who belongs to a group.
+
+        Args:
+            marker: the group's marker.
+            recorded: the group's recorded processes and every descendant ever seen.
+            foreign: processes that are somebody else's by record (the Witness and its helpers, the tmux server,
+                members of other groups, the caller and its ancestors). They are left out, and the search does not go
+                below them.
+
+        Returns:
+            The living processes: recorded ones, marked ones, and all below them.
+        """
+        found: set[ProcessId] = set()
+        waiting = [process for process in recorded if process.known and is_alive(process, self._table)]
+        waiting += self._marked.get(marker, ())
+        while waiting:
+            process = waiting.pop()
+            if process in found or process in foreign:
+                continue
+            found.add(process)
             # A child with another group's marker was started for that group, by whomever.
-            if not child.defunct and markers.get(child.process, marker) == marker:
-                waiting.append(child.process)
-    return found
+            waiting += (
+                child for child in self._below.get(process.pid, ()) if self._markers.get(child, marker) == marker
+            )
+        return found
+
+    def tops(self, processes: Collection[ProcessId]) -> list[ProcessId]:
+        """Those of the processes whose parent is not among them."""
+        pids = {process.pid for process in processes}
+        return [process for process in processes if self._table[process.pid].parent not in pids]

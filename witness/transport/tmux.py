@@ -143,6 +143,16 @@ class Tmux:
         """Set a variable of the session, for processes that are started in it later."""
         self.run("set-environment", "-t", _exact(session), name, value)
 
+    def variable(self, session: str, name: str) -> str:
+        """A variable of the session's environment; empty when it, or the session, is not there."""
+        try:
+            out = self.run("show-environment", "-t", _exact(session), name)
+        except TmuxTimeoutError:
+            raise
+        except TmuxError:
+            return ""
+        return out.strip().partition("=")[2]
+
     def panes(self) -> list[Pane]:
         """Every pane on this socket; none when no server runs.
 

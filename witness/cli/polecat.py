@@ -1,0 +1,158 @@
+"""``gt polecat``: spawn, list, status, nuke, reset."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from witness.cli.context import print_json
+from witness.cli.groups_table import group_rows, show_groups
+from witness.errors import UsageError
+from witness.patrol.spawning import Order
+from witness.patrol.witness import Nuked, Witness
+from witness.town import Town
+
+
+@click.group()
+def polecat() -> None:
+    """Spawn, list and nuke polecats with their sidecars."""
+
+
+def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    variables = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--var {value!r}: write it as NAME=VALUE")
+        variables[name] = text
+    return variables
+
+
+@polecat.command(
+    epilog="Examples:\n\n"
+    "  gt polecat spawn toast --molecule mol-demo\n\n"
+    "  gt polecat spawn toast --sidecars specs:docs/api-spec.md,scope --task 'Fix the order check'\n\n"
+    "  gt polecat spawn toast --agent 'codex --full-auto'"
+)
+@click.argument("name")
+@click.option("--rig", default="", help="The rig; that of the working directory when not given.")
+@click.option("--workdir", type=click.Path(path_type=Path), help="Where the agent works (default: here).")
+@click.option("--molecule", default="", metavar="FILE|NAME", help="The molecule that declares the sidecars.")
+@click.option("--sidecars", default=None, metavar="SPEC", help="type[:argument] by comma; beats the molecule's.")
+@click.option("--var", "variables", multiple=True, callback=_variables, metavar="K=V", help="A molecule variable.")
+@click.option("--task", default="", help="What is to be done, as text.")
+@click.option("--issue", default="", metavar="ID|FILE", help="What is to be done, as an issue's file or id.")
+@click.option("--agent", default="", metavar="CMD", help="The agent's command (default: claude).")
+@click.option("--memory", default="", metavar="AGENT", help="Give it this agent's memory.")
+@click.option("--no-witness", is_flag=True, help="Do not start the Witness; sidecars are not respawned then.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def spawn(
+    name: str,
+    rig: str,
+    workdir: Path | None,
+    molecule: str,
+    sidecars: str | None,
+    variables: dict[str, str],
+    task: str,
+    issue: str,
+    agent: str,
+    memory: str,
+    no_witness: bool,
+    as_json: bool,
+) -> None:
+    """Start a polecat NAME in its own tmux session, with its sidecars."""
+    if task and issue:
+        raise UsageError("--task and --issue both say what is to be done: give one of them")
+    order = Order(
+        name, rig, workdir, molecule, sidecars, variables, task, agent, not no_witness, issue=issue, memory=memory
+    )
+    with Witness(Town.find(workdir)) as witness:
+        spawned = witness.carry_out(order)
+    if as_json:
+        print_json(spawned.as_json())
+        return
+    click.echo(f"{spawned.group.address} runs in session {spawned.session} (agent {spawned.agent.pid})")
+    for sidecar in spawned.sidecars:
+        pid = sidecar.process.pid if sidecar.process else "-"
+        click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))
+
+
+@polecat.command(name="list")
+@click.option("--rig", default="", help="Only this rig.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def list_polecats(rig: str, as_json: bool) -> None:
+    """The polecats that live, with their sidecars."""
+    with Witness(Town.find()) as witness:
+        rows = group_rows(witness, witness.polecats(rig))
+    if as_json:
+        print_json(rows)
+    else:
+        show_groups(rows)
+
+
+@polecat.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(name: str, as_json: bool) -> None:
+    """One polecat: states, restarts, failures and the latest history."""
+    with Witness(Town.find()) as witness:
+        group = witness.find(name, ended=True)
+        row = group_rows(witness, [(group, witness.journal.members.of(group.id.run))])[0]
+        history = witness.journal.history(group.id.run, 20)
+    if as_json:
+        print_json(
+            {**row, "history": [{"time": e.time, "kind": e.kind, "member": e.member, **e.data} for e in history]}
+        )
+        return
+    show_groups([row])
+    for event in history:
+        more = " ".join(f"{key}={value}" for key, value in event.data.items() if value not in ("", None, []))
+        click.echo(f"  {event.kind} {event.member} {more}".rstrip())
+
+
+@polecat.command(epilog="Examples:\n\n  gt polecat nuke toast\n\n  gt polecat nuke --all --dry-run")
+@click.argument("names", nargs=-1)
+@click.option("--all", "everybody", is_flag=True, help="Every polecat of the town, or of --rig.")
+@click.option("--rig", default="", help="With --all: only this rig.")
+@click.option("--dry-run", is_flag=True, help="Only say who would be ended.")
+@click.option("--force", is_flag=True, help="Passed on to the real gt, whose safety checks it skips.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force: bool, as_json: bool) -> None:
+    """End polecats with all their sidecars and descendants, and prove that nothing survived."""
+    if bool(names) == everybody:
+        raise UsageError("name the polecats to end, or say --all")
+    with Witness(Town.find()) as witness:
+        groups = [witness.find(name) for name in names] or [group for group, _ in witness.polecats(rig)]
+        nuked = witness.end(groups, dry_run=dry_run)
+    rows = [each.as_json() for each in nuked]
+    if as_json:
+        print_json(rows)
+    for each, row in zip(nuked, rows, strict=True):
+        if not as_json:
+            click.echo(_sentence(each, row, dry_run))
+        for survivor in row["survivors"]:
+            click.echo(f"gt: {row['polecat']}: still alive: {survivor['pid']} {survivor['name']}", err=True)
+    if any(row["survivors"] for row in rows):
+        sys.exit(1)
+
+
+def _sentence(nuked: Nuked, row: dict[str, Any], dry_run: bool) -> str:
+    if dry_run:
+        return f"{row['polecat']}: would end {len(nuked.processes)} processes: {' '.join(map(str, nuked.processes))}"
+    if nuked.result is None:
+        return f"{row['polecat']}: we run inside of it, so the Witness ends it"
+    outcome = f"{len(row['survivors'])} SURVIVED" if row["survivors"] else "none survived"
+    return f"{row['polecat']}: {row['ended']} processes ended in {row['seconds']:.2f} s, {outcome}"
+
+
+@polecat.command()
+@click.argument("name")
+@click.argument("sidecar", default="")
+def reset(name: str, sidecar: str) -> None:
+    """Try FAILED sidecars of a polecat again: one, or all."""
+    with Witness(Town.find()) as witness:
+        names = witness.reset(name, sidecar)
+    click.echo(f"tried again: {', '.join(names)}" if names else "none of its sidecars is FAILED")

@@ -1,0 +1,73 @@
+"""``gt witness``: run, start, stop, status, patrol, install."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from witness.cli.context import print_json
+from witness.patrol.witness import Witness
+from witness.town import Town
+
+
+@click.group()
+def witness() -> None:
+    """The supervisor of this town."""
+
+
+@witness.command()
+def run() -> None:
+    """Supervise in the foreground until told to stop (for systemd and launchd)."""
+    from witness.patrol.__main__ import serve
+
+    town = Town.find()
+    town.make_runtime()
+    sys.exit(serve(town, linger=False))
+
+
+@witness.command()
+def start() -> None:
+    """Supervise in the background; nothing happens where a Witness runs already."""
+    with Witness(Town.find()) as watcher:
+        watcher.start()
+        click.echo(f"the Witness runs (pid {watcher.status().get('pid', '?')})")
+
+
+@witness.command()
+def stop() -> None:
+    """Stop the Witness. Polecats and sidecars live on, unsupervised."""
+    with Witness(Town.find()) as watcher:
+        click.echo("the Witness has stopped" if watcher.stop() else "no Witness runs")
+
+
+@witness.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(as_json: bool) -> None:
+    """Whether a Witness runs, and over what."""
+    with Witness(Town.find()) as watcher:
+        found = {**watcher.status(), "town": str(watcher.town.root), "socket": watcher.town.socket}
+    if as_json:
+        print_json(found)
+    elif found["running"]:
+        click.echo(f"the Witness runs (pid {found.get('pid')}), {found.get('groups')} groups, town {found['town']}")
+    else:
+        click.echo(f"no Witness runs in {found['town']}: 'gt witness start'")
+
+
+@witness.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def patrol(as_json: bool) -> None:
+    """One pass over the town, for cron: replace what died, end what must go."""
+    with Witness(Town.find()) as watcher:
+        report = watcher.patrol()
+    if as_json:
+        print_json(report.as_json())
+    else:
+        click.echo(
+            f"checked {report.checked}, respawned {len(report.respawned)}, zombies {len(report.zombies)}, "
+            f"nuked {len(report.nuked)}"
+        )
+    for error in report.errors:
+        click.echo(f"gt: {error}", err=True)
+    sys.exit(1 if report.errors else 0)

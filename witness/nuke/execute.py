@@ -1,0 +1,169 @@
+"""Ending groups, and proving that they are gone.
+
+TERM to everybody; wait for the kernel to say that they have ended, not for time to pass; look again for newcomers.
+After the grace: stop whoever is left and look again until a look finds nobody new, so that nothing can fork away from
+under us, then KILL. What a last look still finds is a survivor, and is reported.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from witness.clock import Clock, SystemClock
+from witness.identity import ProcessId
+from witness.nuke.plan import Target
+from witness.supervise.proctree import Kinship, Markers, Table, process_name, read_table, send
+from witness.supervise.waiting import ExitWatch
+
+# After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
+_KILL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """A process that is alive after its stop."""
+
+    process: ProcessId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of one group.
+
+    Args:
+        run: its run.
+        ended: how many processes of it ended.
+        survivors: those that did not.
+        seconds: how long it took.
+    """
+
+    run: str
+    ended: int
+    survivors: tuple[Survivor, ...]
+    seconds: float
+
+
+@dataclass
+class _Ending:
+    """One group on its way out."""
+
+    target: Target
+    term_until: float
+    kill_until: float
+    began: float
+    known: set[ProcessId] = field(default_factory=set)
+    living: set[ProcessId] = field(default_factory=set)
+    asked: set[ProcessId] = field(default_factory=set)
+    stopped: set[ProcessId] = field(default_factory=set)
+    finished: float | None = None
+
+    @property
+    def waits_for(self) -> set[ProcessId]:
+        """Whose end is the sign to look again: everybody but the reapers; the reapers once they are alone."""
+        return self.living - self.target.keepers or self.living
+
+    def step(self, found: set[ProcessId], now: float) -> bool:
+        """Act on a fresh look; True when another look is needed at once."""
+        self.known |= found
+        self.living = found
+        if not found or now >= self.kill_until:
+            self.finished = now
+            return False
+        return self._ask(found) if now < self.term_until else self._force(found)
+
+    def _ask(self, found: set[ProcessId]) -> bool:
+        for process in found - self.asked:
+            self.asked.add(process)
+            if process not in self.target.keepers:
+                send(process, signal.SIGTERM)
+            # A stopped process takes its TERM only once it runs again.
+            send(process, signal.SIGCONT)
+        return False
+
+    def _force(self, found: set[ProcessId]) -> bool:
+        # Reapers last: while they live, an orphan falls to them and not out of the tree.
+        doomed = found - self.target.keepers or found
+        fresh = doomed - self.stopped
+        for process in fresh:
+            send(process, signal.SIGSTOP)
+        self.stopped |= fresh
+        if fresh:
+            return True
+        for process in doomed:
+            send(process, signal.SIGKILL)
+        return False
+
+
+def end_groups(
+    targets: Iterable[Target],
+    foreign: Callable[[Table], set[ProcessId]],
+    grace: float,
+    *,
+    markers: Markers | None = None,
+    extra: Callable[[str], set[int]] | None = None,
+    clock: Clock | None = None,
+) -> list[Ended]:
+    """End groups side by side: many take about as long as one.
+
+    Args:
+        targets: the groups.
+        foreign: given a process table, the processes that must not be touched.
+        grace: seconds between TERM and KILL.
+        markers: a reader of markers whose memory is reused.
+        extra: given a run, pids that a further net (a cgroup) holds.
+        clock: time.
+
+    Returns:
+        One result a target, in their order; a target with survivors says so.
+    """
+    clock = clock or SystemClock()
+    markers = markers or Markers()
+    now = clock.monotonic()
+    endings = [_Ending(goal, now + grace, now + grace + _KILL_SECONDS, now) for goal in targets]
+    with ExitWatch() as watch:
+        watched: set[ProcessId] = set()
+        while open_ones := [ending for ending in endings if ending.finished is None]:
+            table = read_table()
+            kinship = Kinship(table, markers.read(table))
+            out_of_bounds = foreign(table)
+            now = clock.monotonic()
+            again = False
+            for ending in open_ones:
+                recorded = ending.target.recorded | ending.known | _processes(extra, ending.target.run, table)
+                found = kinship.group(ending.target.marker, recorded, out_of_bounds)
+                again |= ending.step(found, now)
+                for process in found - watched:
+                    watched.add(process)
+                    if not watch.add(process):
+                        again = True
+            if not again:
+                _wait(watch, [ending for ending in endings if ending.finished is None], clock)
+    return [_result(ending) for ending in endings]
+
+
+def _processes(extra: Callable[[str], set[int]] | None, run: str, table: Table) -> set[ProcessId]:
+    return {table[pid].process for pid in extra(run) if pid in table} if extra else set()
+
+
+def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:
+    """Sleep until a new look is worth its while: somebody's wait is over, or a limit has come."""
+    waits = {id(ending): set(ending.waits_for) for ending in endings}
+    while waits and all(waits.values()):
+        now = clock.monotonic()
+        limits = [limit for ending in endings for limit in (ending.term_until, ending.kill_until) if limit > now]
+        if not limits:
+            return
+        gone = watch.wait(min(limits) - now)
+        if not gone and clock.monotonic() >= min(limits):
+            return
+        for processes in waits.values():
+            processes.difference_update(gone)
+
+
+def _result(ending: _Ending) -> Ended:
+    survivors = tuple(Survivor(process, process_name(process)) for process in sorted(ending.living))
+    seconds = (ending.finished or ending.began) - ending.began
+    return Ended(ending.target.run, len(ending.known) - len(survivors), survivors, seconds)

@@ -1,0 +1,358 @@
+"""The Witness as a daemon: it sleeps until something happens, looks, decides, does.
+
+What happens are exits (told by the nursery, or by the kernel where no nursery can tell), requests on the socket, and
+timers. A death is answered by a glance at its group alone; the whole town is looked at once an interval, which finds
+whatever no event told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from witness.clock import Clock, SystemClock
+from witness.errors import JournalError
+from witness.identity import ProcessId
+from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
+from witness.nuke.execute import Ended, end_groups
+from witness.nuke.plan import Target
+from witness.patrol.act import Deeds
+from witness.patrol.control import record_process
+from witness.patrol.rounds import Rounds, report
+from witness.supervise.proctree import identify, look_up
+from witness.supervise.waiting import open_exit_handle
+from witness.town import Town
+
+# A look that comes this much later than planned was held up by a sleeping machine or a stopped Witness.
+_LATE_FACTOR = 3.0
+
+
+@dataclass
+class _Caller:
+    buffer: bytes = b""
+    waits_for: set[str] = field(default_factory=set)
+
+
+class Daemon:
+    """The running Witness of one town. The caller holds the town's lock.
+
+    Args:
+        town: the town.
+        linger: end by itself after ``settings.linger`` seconds without groups.
+        clock: time.
+    """
+
+    def __init__(self, town: Town, *, linger: bool = False, clock: Clock | None = None) -> None:
+        self._town, self._linger, self._clock = town, linger, clock or SystemClock()
+        self._journal = Journal(town.journal_path)
+        self._rounds = Rounds(town, self._journal, self._clock)
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._callers: dict[socket.socket, _Caller] = {}
+        self._watched: dict[ProcessId, int] = {}
+        self._nukes: set[str] = set()
+        self._ended: deque[Ended] = deque()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._nursery_handle = self._nursery_generation = -1
+        self._stopping = False
+        self._due: dict[str, float] = {}
+        self._next_look = self._clock.monotonic()
+        self._empty_since: float | None = None
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Bind the socket and record who we are; from now on requests are taken."""
+        os.chdir(self._town.runtime)  # a relative path is short enough for the kernel
+        Path("witness.sock").unlink(missing_ok=True)
+        old = os.umask(0o077)
+        self._listener.bind("witness.sock")
+        os.umask(old)
+        self._listener.listen(128)
+        self._selector.register(self._listener, selectors.EVENT_READ, "listener")
+        self._selector.register(self._wake_read, selectors.EVENT_READ, "wake")
+        me = identify(os.getpid())
+        if me:
+            record_process(self._town.runtime / "witness.json", me)
+        _raise_handle_limit()
+        self._journal.note(self._clock.wall(), "witness-started", pid=os.getpid())
+
+    def run(self) -> None:
+        """Supervise until told to stop."""
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            while not self._stopping:
+                try:
+                    self._turn()
+                except JournalError as error:
+                    self._without_journal(error)
+        finally:
+            self._close()
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+
+    def _close(self) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "nuke":
+                thread.join()
+        try:
+            self._take_results(Deeds())
+            self._journal.note(self._clock.wall(), "witness-stopped", pid=os.getpid())
+        except JournalError as error:
+            _say(str(error))
+        (self._town.runtime / "witness.sock").unlink(missing_ok=True)
+        (self._town.runtime / "witness.json").unlink(missing_ok=True)
+        self._rounds.close()
+        self._journal.close()
+
+    def _without_journal(self, error: JournalError) -> None:
+        """Nothing may be done that cannot be recorded: say so, and try again at the next interval."""
+        _say(str(error))
+        self._next_look = self._clock.monotonic() + self._rounds.observer.settings("").patrol_interval
+        self._selector.select(1.0)
+        try:
+            fresh = Journal(self._town.journal_path)
+        except JournalError:
+            return
+        self._journal.close()
+        self._rounds.close()
+        self._journal = fresh
+        self._rounds = Rounds(self._town, fresh, self._clock)
+
+    # -- one turn ---------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        now = self._clock.monotonic()
+        first = min([self._next_look, *self._due.values()])
+        touched: set[str] = set()
+        for key, _ in self._selector.select(max(first - now, 0.0)):
+            touched |= self._handle(key)
+        for news in self._rounds.nursery.news():
+            touched.add(news.run)
+        self._watch_nursery()
+        now = self._clock.monotonic()
+        touched |= {run for run, at in self._due.items() if at <= now}
+        deeds = Deeds()
+        self._take_results(deeds)
+        if touched:
+            self._begin(self._rounds.glance(touched, self._nukes, deeds), deeds)
+            self._schedule(touched)
+        if now >= self._next_look:
+            self._full_look(deeds)
+        for error in deeds.errors:
+            _say(error)
+        self._answer_waiting()
+
+    def _full_look(self, deeds: Deeds) -> int:
+        interval = self._rounds.observer.settings("").patrol_interval
+        now = self._clock.monotonic()
+        late = now - self._next_look > interval * _LATE_FACTOR
+        self._rounds.nursery.join()
+        checked, nukes = self._rounds.look(self._nukes, deeds, late=late)
+        self._next_look = self._clock.monotonic() + interval
+        self._begin(nukes, deeds)
+        living = {group.id.run for group in self._journal.groups.living()}
+        self._schedule(living)
+        for run in set(self._due) - living:
+            del self._due[run]
+        self._maybe_leave(bool(living))
+        return checked
+
+    def _maybe_leave(self, needed: bool) -> None:
+        linger = self._rounds.observer.settings("").linger
+        now = self._clock.monotonic()
+        if needed:
+            self._empty_since = None
+        elif self._empty_since is None:
+            self._empty_since = now
+        elif self._linger and 0 < linger < now - self._empty_since:
+            self._stopping = True
+
+    def _schedule(self, runs: set[str]) -> None:
+        """Note when each of these groups is due again, and watch the processes whose end nobody would tell us."""
+        for run in runs:
+            group = self._journal.groups.get(run)
+            if group is None or group.state is GroupState.NUKED:
+                self._due.pop(run, None)
+                continue
+            due = []
+            for member in self._journal.members.of(run):
+                if member.state in (MemberState.BACKOFF, MemberState.FAILED) and member.retry_at > 0:
+                    due.append(member.retry_at)
+                if member.process and member.state in (MemberState.RUNNING, MemberState.SPAWNING):
+                    self._watch(run, member.process, member.kind)
+            if group.intent is Intent.DONE and run not in self._nukes:
+                due.append(group.intent_at + self._rounds.observer.settings(group.id.rig).done_settle)
+            if due:
+                self._due[run] = min(due)
+            else:
+                self._due.pop(run, None)
+
+    # -- watching ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, run: str, process: ProcessId, kind: MemberKind) -> None:
+        if process in self._watched:
+            return
+        if kind is MemberKind.SIDECAR and self._nursery_handle >= 0:
+            # The nursery tells of its own children's end, and only it knows their exit code.
+            row = look_up(process.pid)
+            nursery = self._rounds.nursery.process()
+            if row and nursery and row.parent == nursery.pid:
+                return
+        handle = open_exit_handle(process)
+        if handle is not None:
+            self._watched[process] = handle
+            self._selector.register(handle, selectors.EVENT_READ, (run, process))
+
+    def _watch_nursery(self) -> None:
+        nursery = self._rounds.nursery
+        handle = nursery.fileno()
+        current = -1 if handle is None else handle
+        if (current, nursery.generation) == (self._nursery_handle, self._nursery_generation):
+            return
+        if self._nursery_handle >= 0:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(self._nursery_handle)
+            # It is gone; its children are not, and from now on the kernel tells of their end.
+            self._next_look = self._clock.monotonic()
+        self._nursery_handle, self._nursery_generation = current, nursery.generation
+        if current >= 0:
+            self._selector.register(current, selectors.EVENT_READ, "nursery")
+
+    def _handle(self, key: selectors.SelectorKey) -> set[str]:
+        """Take in one event; returns the runs that deserve a glance."""
+        if key.data == "listener":
+            caller, _ = self._listener.accept()
+            caller.setblocking(False)
+            self._callers[caller] = _Caller()
+            self._selector.register(caller, selectors.EVENT_READ, "caller")
+        elif key.data == "wake":
+            os.read(self._wake_read, 4096)
+        elif key.data == "caller" and isinstance(key.fileobj, socket.socket):
+            return self._hear(key.fileobj)
+        elif isinstance(key.data, tuple):
+            run, process = key.data
+            self._selector.unregister(key.fd)
+            os.close(self._watched.pop(process))
+            return {run}
+        return set()
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def _hear(self, connection: socket.socket) -> set[str]:
+        caller = self._callers[connection]
+        try:
+            data = connection.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            self._forget(connection)
+            return set()
+        *lines, caller.buffer = (caller.buffer + data).split(b"\n")
+        touched: set[str] = set()
+        for line in lines:
+            try:
+                touched |= self._serve(connection, caller, json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                self._tell(connection, {"error": f"not a request: {error}"})
+        return touched
+
+    def _serve(self, connection: socket.socket, caller: _Caller, request: dict[str, Any]) -> set[str]:
+        match request["op"]:
+            case "glance":
+                run = str(request["run"])
+                self._tell(connection, {"ok": True})
+                return {run}
+            case "await":
+                run = str(request["run"])
+                caller.waits_for.add(run)
+                return {run}
+            case "patrol":
+                deeds = Deeds()
+                self._tell(connection, report(self._full_look(deeds), deeds).as_json())
+            case "status":
+                groups = self._journal.groups.living()
+                self._tell(connection, {"pid": os.getpid(), "groups": len(groups), "watched": len(self._watched)})
+            case "stop":
+                self._tell(connection, {"ok": True})
+                self._stopping = True
+            case other:
+                self._tell(connection, {"error": f"unknown request {other!r}"})
+        return set()
+
+    def _answer_waiting(self) -> None:
+        for connection, caller in list(self._callers.items()):
+            for run in list(caller.waits_for):
+                group = self._journal.groups.get(run)
+                if group is None or group.state is not GroupState.SPAWNING:
+                    caller.waits_for.discard(run)
+                    self._tell(connection, {"state": group.state if group else ""})
+
+    def _tell(self, connection: socket.socket, message: dict[str, Any]) -> None:
+        try:
+            connection.setblocking(True)
+            connection.settimeout(2.0)
+            connection.sendall(json.dumps(message).encode() + b"\n")
+            connection.setblocking(False)
+        except OSError:
+            self._forget(connection)
+
+    def _forget(self, connection: socket.socket) -> None:
+        if self._callers.pop(connection, None) is not None:
+            self._selector.unregister(connection)
+            connection.close()
+
+    # -- ending groups ----------------------------------------------------------------------------------------------
+
+    def _begin(self, nukes: list[tuple[str, str]], deeds: Deeds) -> None:
+        """End groups in a thread of their own, so that a stubborn one keeps nobody's respawn waiting."""
+        fresh = [(run, reason) for run, reason in nukes if run not in self._nukes]
+        targets = [goal for run, reason in fresh if (goal := self._rounds.actor.begin_nuke(run, reason))]
+        if not targets:
+            return
+        runs = [goal.run for goal in targets]
+        self._nukes.update(runs)
+        foreign, grace = self._rounds.actor.foreign(runs), self._rounds.grace(runs)
+
+        def work(goals: list[Target]) -> None:
+            for ended in end_groups(goals, foreign, grace, clock=self._clock):
+                self._ended.append(ended)
+            os.write(self._wake_write, b"n")
+
+        threading.Thread(target=work, args=(targets,), name="nuke").start()
+
+    def _take_results(self, deeds: Deeds) -> None:
+        while self._ended:
+            ended = self._ended.popleft()
+            self._nukes.discard(ended.run)
+            self._rounds.actor.finish_nuke(ended, deeds)
+            self._schedule({ended.run})
+
+
+def _raise_handle_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError) as error:
+            _say(f"could not raise the limit of open files above {soft}: {error}")
+
+
+def _say(text: str) -> None:
+    """One line for the log; the daemon's standard error is its log."""
+    os.write(2, f"gt-witness: {text}\n".encode(errors="replace"))

@@ -1,0 +1,268 @@
+"""Looking at the world once, into a frozen snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from witness.clock import Clock
+from witness.errors import TmuxError
+from witness.identity import ProcessId
+from witness.journal import Group, GroupState, Journal, Member, MemberKind
+from witness.names import GroupId
+from witness.settings import Settings, load_settings
+from witness.spawn.polecat import read_started
+from witness.supervise.exits import UNKNOWN_EXIT, Exit, recorded_exit
+from witness.supervise.proctree import Kinship, Markers, Table, command_line, is_alive, read_table
+from witness.town import Town
+from witness.transport.tmux import Pane, Tmux
+
+
+class Presence(Enum):
+    """What is known of a tmux session. Only a positive answer counts as an answer."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFact:
+    """A member as recorded, and as found.
+
+    Args:
+        member: the record.
+        alive: its recorded process runs.
+        exit: how it ended, where that is known.
+        beat: monotonic seconds of its last sign of life; None when there was none.
+    """
+
+    member: Member
+    alive: bool = False
+    exit: Exit = UNKNOWN_EXIT
+    beat: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFact:
+    """A group as recorded, and as found.
+
+    Args:
+        group: the record.
+        members: reaper, keeper and agent first.
+        session: whether its tmux session stands.
+        started: what the reaper reported, while the journal does not know it yet.
+        busy: somebody else (its spawner, or whoever nukes it) is at work on it.
+        activity: a token that changes whenever the agent gives a sign of life.
+        strays: sidecars that run for this group without being on record, by name.
+        descendants: everybody who belongs to it now; only from a deep look.
+        seen: every descendant ever seen, as recorded.
+    """
+
+    group: Group
+    members: tuple[MemberFact, ...]
+    session: Presence = Presence.UNKNOWN
+    started: Mapping[str, ProcessId] | None = None
+    busy: bool = False
+    activity: str = ""
+    strays: Mapping[str, ProcessId] = field(default_factory=dict)
+    descendants: frozenset[ProcessId] = frozenset()
+    seen: frozenset[ProcessId] = frozenset()
+
+    def member(self, name: str) -> MemberFact | None:
+        """The member of that name."""
+        return next((fact for fact in self.members if fact.member.name == name), None)
+
+    @property
+    def sidecars(self) -> tuple[MemberFact, ...]:
+        return tuple(fact for fact in self.members if fact.member.kind is MemberKind.SIDECAR)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The world at one instant.
+
+    Args:
+        now: monotonic seconds.
+        boot: this boot.
+        late: the look comes much later than it should (the machine slept, the Witness was stopped): ages mean nothing.
+        groups: the living groups that were looked at.
+        settings: by rig.
+        orphans: processes that carry the marker of a run that has ended, by run.
+        deep: the process table and tmux were read, not only the recorded processes.
+    """
+
+    now: float
+    boot: str
+    late: bool = False
+    groups: tuple[GroupFact, ...] = ()
+    settings: Mapping[str, Settings] = field(default_factory=dict)
+    orphans: Mapping[str, frozenset[ProcessId]] = field(default_factory=dict)
+    deep: bool = True
+
+
+class Observer:
+    """Takes snapshots of a town.
+
+    Args:
+        town: the town.
+        journal: its journal.
+        tmux: its tmux.
+        clock: time.
+    """
+
+    def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
+        self._town, self._journal, self._tmux, self._clock = town, journal, tmux, clock
+        self.markers = Markers()
+        self._settings: dict[str, tuple[tuple[int, ...], Settings]] = {}
+
+    def settings(self, rig: str) -> Settings:
+        """The rig's settings, read again when a file has changed."""
+        files = (self._town.root / "settings", self._town.root / rig / "settings")
+        stamp = tuple(_modified(folder / "witness.yaml") for folder in files)
+        known = self._settings.get(rig)
+        if known is None or known[0] != stamp:
+            self._settings[rig] = known = (stamp, load_settings(self._town.root, rig))
+        return known[1]
+
+    def glance(self, runs: Collection[str], nukes: Collection[str] = ()) -> Snapshot:
+        """Look at the recorded processes of some groups only: what a death asks for, in a millisecond."""
+        facts = []
+        for run in runs:
+            group = self._journal.groups.get(run)
+            if group and group.state is not GroupState.NUKED:
+                facts.append(self._fact(group, self._journal.members.of(run), None, nukes))
+        return self._snapshot(facts, deep=False)
+
+    def look(self, nukes: Collection[str] = (), *, late: bool = False) -> Snapshot:
+        """Look at everything: every living group, tmux, the process table, the markers.
+
+        Args:
+            nukes: runs that this process itself is ending at this moment.
+            late: see Snapshot.
+        """
+        members = self._journal.members.of_living()
+        table = read_table()
+        carried = self.markers.read(table)
+        kinship = Kinship(table, carried)
+        panes = self._panes()
+        facts = []
+        living = self._journal.groups.living()
+        for group in living:
+            fact = self._fact(group, members.get(group.id.run, []), table, nukes)
+            facts.append(self._deepened(fact, kinship, panes))
+        orphans = self._orphans(carried, {group.id.run for group in living})
+        return self._snapshot(facts, late=late, orphans=orphans)
+
+    def _snapshot(
+        self,
+        facts: list[GroupFact],
+        *,
+        late: bool = False,
+        orphans: Mapping[str, frozenset[ProcessId]] | None = None,
+        deep: bool = True,
+    ) -> Snapshot:
+        settings = {fact.group.id.rig: self.settings(fact.group.id.rig) for fact in facts}
+        return Snapshot(self._clock.monotonic(), self._clock.boot, late, tuple(facts), settings, orphans or {}, deep)
+
+    def _panes(self) -> dict[str, Pane] | None:
+        try:
+            return {pane.session: pane for pane in self._tmux.panes()}
+        except TmuxError:
+            return None
+
+    def _fact(self, group: Group, members: list[Member], table: Table | None, nukes: Collection[str]) -> GroupFact:
+        run_dir = self._town.run_dir(group.id.run)
+        this_boot = group.boot == self._clock.boot
+        facts = []
+        for member in members:
+            alive = bool(member.process and this_boot and is_alive(member.process, table))
+            sidecar = member.kind is MemberKind.SIDECAR
+            facts.append(
+                MemberFact(
+                    member,
+                    alive,
+                    recorded_exit(run_dir, member.name, member.process)
+                    if sidecar and member.process and not alive
+                    else UNKNOWN_EXIT,
+                    _beat(run_dir / "beats" / member.name) if sidecar else None,
+                )
+            )
+        return GroupFact(
+            group,
+            tuple(facts),
+            started=_started(run_dir) if group.state is GroupState.SPAWNING and this_boot else None,
+            busy=group.id.run in nukes or (this_boot and _worker_alive(group, table)),
+        )
+
+    def _deepened(self, fact: GroupFact, kinship: Kinship, panes: Mapping[str, Pane] | None) -> GroupFact:
+        group = fact.group
+        pane = panes.get(group.session) if panes is not None else None
+        present = Presence.PRESENT if pane else Presence.ABSENT
+        recorded = {each.member.process for each in fact.members if each.member.process and each.alive}
+        seen = self._journal.groups.seen(group.id.run) if group.boot == self._clock.boot else set()
+        descendants = kinship.group(group.id.marker, recorded | seen)
+        return GroupFact(
+            group,
+            fact.members,
+            Presence.UNKNOWN if panes is None else present,
+            fact.started,
+            fact.busy,
+            self._activity(group, pane),
+            _strays(group.id, set(kinship.tops(descendants)) - recorded),
+            frozenset(descendants),
+            frozenset(seen),
+        )
+
+    def _activity(self, group: Group, pane: Pane | None) -> str:
+        run_dir = self._town.run_dir(group.id.run)
+        signs = (run_dir / "spool", run_dir / "spool" / "events.jsonl",
+                 self._town.root / ".runtime" / "heartbeats" / f"{group.session}.json")  # fmt: skip
+        return "/".join(str(_modified(sign)) for sign in signs) + f"/{pane.activity if pane else 0}"
+
+    def _orphans(self, carried: Mapping[ProcessId, str], living: set[str]) -> dict[str, frozenset[ProcessId]]:
+        """Marked processes of runs that the journal itself knows to be over; a strange marker is another town's."""
+        found: dict[str, set[ProcessId]] = {}
+        for process, marker in carried.items():
+            group = GroupId.from_marker(marker)
+            if group and group.run not in living:
+                found.setdefault(group.run, set()).add(process)
+        return {run: frozenset(processes) for run, processes in found.items() if self._journal.groups.get(run)}
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _beat(path: Path) -> float | None:
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _started(run_dir: Path) -> dict[str, ProcessId] | None:
+    report = read_started(run_dir)
+    if not report or "error" in report:
+        return None
+    return {name: ProcessId(*report[name]) for name in ("reaper", "keeper", "agent") if name in report}
+
+
+def _worker_alive(group: Group, table: Table | None) -> bool:
+    """Whether the process that said it is spawning or ending this group still lives."""
+    worker: list[int] = group.details.get("worker") or []
+    return len(worker) == 2 and is_alive(ProcessId(worker[0], worker[1]), table)
+
+
+def _strays(group: GroupId, unrecorded: Collection[ProcessId]) -> dict[str, ProcessId]:
+    strays = {}
+    for process in unrecorded:
+        words = command_line(process).split()
+        if words[:2] == ["gt-sidecar", group.marker] and len(words) == 3:
+            strays[words[2]] = process
+    return strays

@@ -1,0 +1,101 @@
+"""One round of the patrol: look, decide, do. The daemon and the one-shot patrol share it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from witness.clock import Clock
+from witness.journal import Journal
+from witness.names import GroupId
+from witness.nuke.execute import Ended
+from witness.patrol.act import Actor, Deeds
+from witness.patrol.observe import Observer, Snapshot
+from witness.patrol.plan import plan
+from witness.spawn.sidecar import Nursery
+from witness.town import Town
+from witness.transport.tmux import Tmux
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a full round found and did."""
+
+    checked: int
+    respawned: list[dict[str, str]]
+    zombies: list[dict[str, str]]
+    nuked: list[str]
+    errors: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Rounds:
+    """Everything that a round needs, put together for one town.
+
+    Args:
+        town: the town.
+        journal: its journal; the caller closes it.
+        clock: time.
+        inside: the polecat that this process runs in, if any.
+    """
+
+    def __init__(self, town: Town, journal: Journal, clock: Clock, inside: GroupId | None = None) -> None:
+        self.town, self.journal, self.clock = town, journal, clock
+        self.tmux = Tmux(town.socket)
+        self.observer = Observer(town, journal, self.tmux, clock)
+        self.nursery = Nursery(town.runtime, self.tmux, self.observer.settings("").key_env, inside)
+        self.actor = Actor(town, journal, self.tmux, self.nursery, clock)
+
+    def close(self) -> None:
+        self.nursery.close()
+
+    def glance(self, runs: Collection[str], nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
+        """A quick round over some groups; returns the groups that are to be ended, with the reason."""
+        return self._decide(self.observer.glance(runs, nukes), deeds)
+
+    def look(self, nukes: Collection[str], deeds: Deeds, *, late: bool = False) -> tuple[int, list[tuple[str, str]]]:
+        """A full round; returns (groups checked, groups that are to be ended with the reason)."""
+        snapshot = self.observer.look(nukes, late=late)
+        return len(snapshot.groups), self._decide(snapshot, deeds)
+
+    def _decide(self, snapshot: Snapshot, deeds: Deeds) -> list[tuple[str, str]]:
+        return self.actor.perform(plan(snapshot), dict(snapshot.settings), deeds)
+
+    def end(self, nukes: list[tuple[str, str]], deeds: Deeds, *, grace: float | None = None) -> list[Ended]:
+        """End groups and wait for it; ``grace`` None means each rig's own, the longest of them."""
+        targets = [goal for run, reason in nukes if (goal := self.actor.begin_nuke(run, reason))]
+        if not targets:
+            return []
+        results = self.actor.end(targets, self.grace(targets_runs(nukes)) if grace is None else grace)
+        for result in results:
+            self.actor.finish_nuke(result, deeds)
+        return results
+
+    def grace(self, runs: Collection[str]) -> float:
+        """Seconds between TERM and KILL for these groups."""
+        rigs = {group.id.rig for run in runs if (group := self.journal.groups.get(run))}
+        return max((self.observer.settings(rig).stop_grace for rig in rigs), default=5.0)
+
+    def patrol(self, *, late: bool = False) -> Report:
+        """One full pass, ends included."""
+        deeds = Deeds()
+        checked, nukes = self.look((), deeds, late=late)
+        self.end(nukes, deeds)
+        return report(checked, deeds)
+
+
+def report(checked: int, deeds: Deeds) -> Report:
+    """What a round did, as people and programs are told."""
+    zombies = [
+        {**zombie, "action": "nuked" if zombie["polecat"] in deeds.nuked else zombie["action"]}
+        for zombie in deeds.zombies
+    ]
+    return Report(checked, deeds.respawned, zombies, deeds.nuked, deeds.errors)
+
+
+def targets_runs(nukes: list[tuple[str, str]]) -> list[str]:
+    """The runs of a list of nukes."""
+    return [run for run, _ in nukes]
