@@ -48,6 +48,7 @@ e2e: setup ## the real Claude Code against a scripted server on loopback (instal
 	@$(PY) -m pytest -q -m 'e2e' $(ARGS)
 
 bench: setup ## measure us and our peers in one run
+	@PYTHON=$(PY) .ci/need-peers
 	@$(PY) -m tests.bench $(ARGS)
 
 wheel: setup ## build the wheel into dist/
