@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from witness.errors import DeclarationError, Problem
+from witness.operational import Operational
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d))+")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -174,8 +175,18 @@ def _apply(base: Settings, path: Path) -> Settings:
     return replace(base, **changes)
 
 
+def _gas_town(town: Path) -> Settings:
+    """Our defaults, save where a Gas Town has set the same thing for its own patrols."""
+    knobs, plain = Operational(town), Settings()
+    return replace(
+        plain,
+        done_grace=knobs.seconds("witness", "done_intent_stuck_timeout", plain.done_grace),
+        hung_after=knobs.seconds("session", "hung_session_threshold", plain.hung_after),
+    )
+
+
 def load_settings(town: Path, rig: str = "") -> Settings:
-    """Read the town's settings and, over them, the rig's.
+    """Read the town's settings and, over them, the rig's; below both, what a Gas Town set in its own file.
 
     Args:
         town: the town's root.
@@ -184,5 +195,5 @@ def load_settings(town: Path, rig: str = "") -> Settings:
     Raises:
         DeclarationError: a file is not YAML, or has an unknown key or a wrong value.
     """
-    settings = _apply(Settings(), town / "settings" / "witness.yaml")
+    settings = _apply(_gas_town(town), town / "settings" / "witness.yaml")
     return _apply(settings, town / rig / "settings" / "witness.yaml") if rig else settings

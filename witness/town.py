@@ -11,16 +11,20 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from witness.errors import DeclarationError, Problem, TownNotFoundError
+from witness.errors import NotFoundError, TownNotFoundError, UsageError
 from witness.names import check_name
+from witness.operational import Operational
+from witness.rigs import DEFAULT_PREFIX, DEFAULT_RIG, read_rigs_json, read_town_file
 
 STANDALONE_MARKER = "town.yaml"
-DEFAULT_RIG = "main"
-# What Gas Town takes for a rig that it does not know.
-DEFAULT_PREFIX = "gt"
+# Prefixes that Gas Town takes for its own even when no rig has them.
+LEGACY_PREFIXES = ("gt", "bd", "hq", "gthq")
+# Sessions that are no polecats: `<prefix>-witness`, and so on; `hq` is the town's own prefix.
+_RIG_ROLES = ("witness", "refinery")
+_TOWN_ROLES = ("mayor", "deacon", "boot", "overseer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,18 @@ class Town:
     Args:
         root: its directory, as it was reached (links not resolved: the socket's name depends on it).
         gastown: whether it is a real Gas Town rather than a standalone one.
-        prefixes: session prefix by rig.
+        prefixes: session prefix by rig; in a Gas Town, rigs without one are missing here.
+        rigs: the names of all rigs that are declared.
+        paths: where the code of a standalone town's rig is, when its ``town.yaml`` says so.
+        why: how it was found, for people.
     """
 
     root: Path
     gastown: bool = False
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    rigs: tuple[str, ...] = ()
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    why: str = field(default="", compare=False)
 
     # -- finding ------------------------------------------------------------------------------------------------
 
@@ -64,13 +74,13 @@ class Town:
                 secondary = place
             if standalone is None and (place / STANDALONE_MARKER).is_file():
                 standalone = place
-        found = primary or secondary or standalone
-        if found is not None:
-            return cls.at(found)
+        for found, marker in ((primary, "mayor/town.json"), (secondary, "mayor/"), (standalone, STANDALONE_MARKER)):
+            if found is not None:
+                return replace(cls.at(found), why=f"{marker} at or above {begin}")
         for variable in ("GT_TOWN_ROOT", "GT_ROOT"):
             place_text = environ.get(variable, "")
             if place_text and cls.is_town(Path(place_text)):
-                return cls.at(Path(place_text))
+                return replace(cls.at(Path(place_text)), why=f"{variable}, because none stands above {begin}")
         raise TownNotFoundError(str(begin))
 
     @staticmethod
@@ -80,9 +90,16 @@ class Town:
 
     @classmethod
     def at(cls, root: Path) -> Town:
-        """The town whose root is ``root``."""
-        gastown = (root / "mayor").is_dir()
-        return cls(root, gastown, _gastown_prefixes(root) if gastown else {})
+        """The town whose root is ``root``.
+
+        Raises:
+            DeclarationError: its ``rigs.json`` or ``town.yaml`` is wrong.
+        """
+        if (root / "mayor").is_dir():
+            rigs = read_rigs_json(root)
+            return cls(root, True, {rig: prefix for rig, prefix in rigs.items() if prefix}, tuple(rigs))
+        prefixes, paths = read_town_file(root / STANDALONE_MARKER)
+        return cls(root, False, prefixes, tuple(prefixes), paths)
 
     @classmethod
     def init(cls, root: Path) -> Town:
@@ -124,21 +141,88 @@ class Town:
         """The session prefix of a rig; in a standalone town a rig is its own prefix."""
         if rig in self.prefixes:
             return self.prefixes[rig]
-        return DEFAULT_PREFIX if self.gastown or rig == DEFAULT_RIG else rig
+        if self.gastown or rig == DEFAULT_RIG:
+            return DEFAULT_PREFIX
+        # A rig of that very name must not share the sessions of `main`.
+        return f"{rig}-rig" if rig == DEFAULT_PREFIX else rig
 
     def session(self, rig: str, polecat: str) -> str:
-        """The tmux session of a polecat, as ``gt-Toast``."""
-        return f"{self.prefix(rig)}-{check_name('polecat', polecat)}"
+        """The tmux session of a polecat, as ``gt-Toast``.
+
+        Raises:
+            UsageError: the name cannot be one, or Gas Town keeps it for an agent that is no polecat.
+        """
+        check_name("polecat", polecat)
+        session = f"{self.prefix(rig)}-{polecat}"
+        if self.gastown and (parsed := self.parse_session(session)) and parsed[1] != "polecat":
+            raise UsageError(f"polecat {polecat!r} would share its session {session} with the {parsed[1]}: choose another name")  # noqa: E501 # fmt: skip
+        return session
+
+    def check_rig(self, rig: str) -> str:
+        """Return ``rig`` when it can hold polecats.
+
+        Raises:
+            UsageError: it cannot be a name.
+            NotFoundError: a Gas Town does not know it, or a standalone town declares its rigs and this is none.
+        """
+        check_name("rig", rig)
+        if rig in self.rigs or (not self.gastown and (not self.rigs or rig == DEFAULT_RIG)):
+            return rig
+        known = ", ".join(self.rigs) or "none"
+        raise NotFoundError("rig", rig, f"this town has {known}")
+
+    def parse_session(self, session: str) -> tuple[str, str, str] | None:
+        """What a session is, by the longest prefix that fits, as Gas Town reads it.
+
+        Returns:
+            (rig, role, name); role is polecat, crew, witness, refinery, or one of the town's own with an empty rig.
+            None when no prefix fits.
+        """
+        if session.startswith("hq-"):
+            name = session.removeprefix("hq-")
+            role = "dog" if name.startswith("dog-") else name
+            return ("", role, name) if role == "dog" or role in _TOWN_ROLES else None
+        by_prefix = {prefix: rig for rig, prefix in self.prefixes.items()}
+        known = sorted({*by_prefix, *LEGACY_PREFIXES}, key=len, reverse=True)
+        prefix = next((each for each in known if session.startswith(f"{each}-")), None)
+        name = session[len(prefix) + 1 :] if prefix is not None else ""
+        if prefix is None or not name:
+            return None
+        rig = by_prefix.get(prefix, prefix)
+        if name in _RIG_ROLES:
+            return rig, name, ""
+        if name.startswith("crew-"):
+            return rig, "crew", name.removeprefix("crew-")
+        return rig, "polecat", name
 
     def rig_of(self, place: Path) -> str:
         """The rig that ``place`` lies in, else the only rig there is, else ``main``."""
-        try:
-            first = Path(os.path.abspath(place)).relative_to(self.root).parts[:1]  # noqa: PTH100
-        except ValueError:
-            first = ()
-        if first and first[0] in self.prefixes:
+        here = Path(os.path.abspath(place))  # noqa: PTH100
+        for rig, path in self.paths.items():
+            if here.is_relative_to(path):
+                return rig
+        first = here.relative_to(self.root).parts[:1] if here.is_relative_to(self.root) else ()
+        if first and first[0] in self.rigs:
             return first[0]
-        return next(iter(self.prefixes)) if len(self.prefixes) == 1 else DEFAULT_RIG
+        return self.rigs[0] if len(self.rigs) == 1 else DEFAULT_RIG
+
+    def worktree(self, rig: str, polecat: str) -> Path | None:
+        """Where Gas Town keeps a polecat's worktree: in the rig's name below the polecat's, or, of old, right there."""
+        home = self.root / rig / "polecats" / polecat
+        return next((place for place in (home / rig, home) if place.is_dir()), None)
+
+    def workdir(self, rig: str) -> Path | None:
+        """Where a standalone town says that a rig's code is; None when it does not say."""
+        return self.paths.get(rig)
+
+    @property
+    def operational(self) -> Operational:
+        """What a Gas Town has set for its own patrols, read anew; all defaults elsewhere."""
+        return Operational(self.root)
+
+    def stopped(self, rig: str = "") -> bool:
+        """Whether an emergency stop stands, for the whole town or for this rig."""
+        return (self.root / "ESTOP").exists() or bool(rig and (self.root / f"ESTOP.{rig}").exists())
 
     @property
     def socket(self) -> str:
@@ -157,24 +241,3 @@ def derive_socket(root: Path) -> str:
         canonical = os.path.abspath(root)  # noqa: PTH100
     base = re.sub(r"[^a-z0-9-]+", "-", root.name.lower()).strip("-") or "default"
     return f"{base}-{hashlib.sha256(canonical.encode()).hexdigest()[:6]}"
-
-
-def _gastown_prefixes(root: Path) -> dict[str, str]:
-    for path in (root / "mayor" / "rigs.json", root / "rigs.json"):
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as error:
-            raise DeclarationError([Problem(f"cannot be read as JSON: {error}", str(path))]) from error
-        rigs = raw.get("rigs") if isinstance(raw, dict) else None
-        if not isinstance(rigs, dict):
-            return {}
-        prefixes = {}
-        for name, rig in rigs.items():
-            beads = rig.get("beads") if isinstance(rig, dict) else None
-            prefix = beads.get("prefix") if isinstance(beads, dict) else None
-            if isinstance(prefix, str) and prefix:
-                prefixes[name] = prefix
-        return prefixes
-    return {}

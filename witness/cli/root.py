@@ -1,19 +1,22 @@
-"""The top of the command line, and the one place where errors become exit codes."""
+"""The top of the command line: what is ours is run, what is not is handed to the real ``gt``, errors become exit codes.
+
+Gas Town calls ``gt`` in every hook of every agent. So a command that is not ours is handed over before anything heavy
+is imported.
+"""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
-import click
-
-from witness import __version__
-from witness.errors import WitnessError
+from witness.cli.real_gt import find_real_gt, hand_over
+from witness.errors import NotFoundError, WitnessError
 
 # Each command stands in a module of its own that is imported only when it is called: `gt done` inside a polecat must
 # not pay for rich tables and HTTP clients.
-_COMMANDS: dict[str, tuple[str, str]] = {
+COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("witness.cli.distill:ask", "put a question to what a sidecar knows"),
     "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
@@ -32,43 +35,46 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, log, costs, replay and eval of sidecars"),
     "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
 }
+# Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is
+# handed over as well; beside them, what only we have.
+SHARED: dict[str, frozenset[str]] = {
+    "doctor": frozenset(),
+    "done": frozenset(),
+    "hooks": frozenset(["uninstall"]),
+    "init": frozenset(),
+    "molecule": frozenset(["lint", "vars"]),
+    "nudge": frozenset(),
+    "peek": frozenset(),
+    "polecat": frozenset(["spawn"]),
+    "witness": frozenset(["run", "patrol", "install"]),
+}
+_OWN_OPTIONS = ("-h", "--help", "--version")
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)  # noqa: S101
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The short helps stand in the table, so that --help imports no command.
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="gt-witness")
-def gt() -> None:
-    """Spawn coding agents with their sidecars, keep them alive, end them without survivors."""
-
-
-def main(argv: list[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 it failed, 2 bad usage or bad declaration."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args and args[0] not in COMMANDS and args[0] not in _OWN_OPTIONS:
+        _foreign(args)
+    import click
+
+    from witness.cli.program import gt
+
     try:
-        gt.main(args=argv, prog_name="gt", standalone_mode=False)
+        gt.main(args=args, prog_name="gt", standalone_mode=False)
+    except NotFoundError as error:
+        if error.what == "polecat":  # Gas Town has agents that are none of ours: mayor, crew, dogs
+            _pass_to_real(args)
+        _fail(error)
     except WitnessError as error:
-        for line in str(error).splitlines():
-            click.echo(f"gt: {line}", err=True)
-        sys.exit(error.exit_code)
+        _fail(error)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
     except click.ClickException as error:
+        _pass_to_real(args)
         click.echo(f"gt: {error.format_message()}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
@@ -77,3 +83,40 @@ def main(argv: list[str] | None = None) -> None:
         # The reader left (`gt … | head`): that is no failure of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _fail(error: WitnessError) -> NoReturn:
+    for line in str(error).splitlines():
+        print(f"gt: {line}", file=sys.stderr)  # noqa: T201 - click need not be there yet
+    sys.exit(error.exit_code)
+
+
+def _foreign(args: list[str]) -> NoReturn:
+    """Hand a command that is not ours to the real ``gt``, or say in one line that there is none."""
+    real = find_real_gt()
+    if real is not None:
+        _become(real, args)
+    print(f"gt: no command named {args[0]!r} here, and no other gt on PATH to hand it to: see 'gt --help'", file=sys.stderr)  # noqa: E501, T201 # fmt: skip
+    sys.exit(2)
+
+
+def _pass_to_real(args: list[str]) -> None:
+    """Hand over what we could not make sense of, when Gas Town has a command of that name and it may be its own form.
+
+    Only what failed before anything was done comes here, so nothing is done twice.
+    """
+    command = next((arg for arg in args if not arg.startswith("-")), "")
+    if command not in SHARED or (len(args) > 1 and args[1] in SHARED[command]):
+        return
+    if (real := find_real_gt()) is not None:
+        _become(real, args)
+
+
+def _become(real: os.PathLike[str], args: list[str]) -> NoReturn:
+    from pathlib import Path
+
+    try:
+        hand_over(Path(real), args)
+    except OSError as error:
+        print(f"gt: {real} cannot be started: {error.strerror}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)

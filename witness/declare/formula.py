@@ -229,3 +229,23 @@ def read_steps(document: Document, part: str = "steps") -> tuple[Step, ...]:
             )
         )
     return tuple(steps)
+
+
+_TEXT_KEYS = ("title", "description", "focus")
+
+
+def formula_texts(document: Document) -> Iterable[tuple[Place, str]]:
+    """Every text of the formula in which placeholders are filled, with its place."""
+    raw = document.raw
+    yield ("description",), str(raw.get("description", ""))
+    for part in ("steps", "legs", "template", "aspects"):
+        for at, each in enumerate(_parts(document, part)):
+            for key in _TEXT_KEYS:
+                yield (part, at, key), str(each.get(key, ""))
+    for table in ("synthesis", "prompts", "output"):
+        for key, text in raw.get(table, {}).items():
+            if isinstance(text, str):
+                yield (table, key), text
+    for name, each in raw.get("inputs", {}).items():
+        for key in ("description", "default"):
+            yield ("inputs", name, key), str(each.get(key, ""))

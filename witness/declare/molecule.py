@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from witness.declare.document import Document, read_document
-from witness.declare.formula import Step, check_formula, formula_name, read_steps
-from witness.declare.search import find_formula
+from witness.declare.formula import Step, check_formula, formula_kind, formula_name, formula_texts, read_steps
+from witness.declare.search import find_beside, find_formula
 from witness.declare.source import Source
 from witness.declare.variables import SIDECARS, Variable, fill, placeholders, read_variables, resolve
 from witness.errors import DeclarationError, NotFoundError, Problem
@@ -65,6 +65,11 @@ class Molecule:
         return given if isinstance(given, str) else ""
 
     @property
+    def kind(self) -> str:
+        """workflow, convoy, expansion or aspect; empty for bare variables."""
+        return formula_kind(self.document)
+
+    @property
     def description(self) -> str:
         """What the formula says of itself."""
         return str(self.document.raw.get("description", ""))
@@ -98,6 +103,17 @@ class Molecule:
                 ]
             )
         return fill(text, values)
+
+    def undefined_placeholders(self) -> list[Problem]:
+        """A fault for each ``{{name}}`` in the formula's texts that is no variable: bd would refuse to pour it."""
+        inputs = self.document.raw.get("inputs", {})
+        found: dict[str, Problem] = {}
+        for place, text in formula_texts(self.document):
+            for name in placeholders(text):
+                if name not in self.declared and name not in inputs and name not in found:
+                    form = f'[vars.{name}] with default = ""'
+                    found[name] = self.document.source(*place).problem(f"{{{{{name}}}}} is no variable: declare {form}")
+        return list(found.values())
 
     def sidecars_source(self, given: Mapping[str, str]) -> Source:
         """Where the spec string was written: the flag when it was given, else its place in the file."""
@@ -142,17 +158,8 @@ class _Reader:
 
     def _parent(self, document: Document, at: int, name: str, chain: tuple[Path, ...]) -> Molecule | None:
         source = document.source("extends", at)
-        # A parent stands beside its child more often than in a search folder.
-        beside = document.path.parent
         try:
-            path = next(
-                (
-                    beside / f"{name}{ending}"
-                    for ending in (".formula.toml", ".formula.json", ".toml")
-                    if (beside / f"{name}{ending}").is_file()
-                ),
-                None,
-            ) or find_formula(name, self._town, self._workdir)
+            path = find_beside(name, document.path, self._town, self._workdir)
         except NotFoundError as error:
             self.problems.append(source.problem(str(error)))
             return None

@@ -18,11 +18,13 @@ ENDINGS = (".formula.toml", ".formula.json", ".toml")
 def formula_folders(town: Town | None, workdir: Path | None, home: Path | None = None) -> list[Path]:
     """The folders that formulas are read from, first one first.
 
-    The working directory's and what its repository's top holds, the town's, the user's, then the shipped ones.
+    The working directory's and its repository's (worktrees lead to their rig's by ``.beads/redirect``), the town's, the
+    user's, then the shipped ones.
     """
     folders: list[Path] = []
     if workdir is not None:
-        folders += [place / FOLDER for place in _up_to_repository(workdir)]
+        for place in _up_to_repository(workdir):
+            folders += [place / FOLDER, *_redirected(place)]
     if town is not None:
         folders.append(town.root / FOLDER)
     folders.append((home or Path(os.environ.get("HOME") or Path.home())) / FOLDER)
@@ -36,6 +38,16 @@ def _up_to_repository(workdir: Path) -> Iterator[Path]:
         if (place / ".git").exists():
             yield place
             return
+
+
+def _redirected(place: Path) -> Iterator[Path]:
+    """The formulas' folder that a worktree shares with its rig."""
+    try:
+        target = (place / ".beads" / "redirect").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return
+    if target:
+        yield place / target / FOLDER.name
 
 
 def find_formula(name: str, town: Town | None = None, workdir: Path | None = None) -> Path:
@@ -61,3 +73,13 @@ def find_formula(name: str, town: Town | None = None, workdir: Path | None = Non
             if (folder / f"{name}{ending}").is_file():
                 return folder / f"{name}{ending}"
     raise NotFoundError("molecule", name, f"looked in {', '.join(map(str, folders))}")
+
+
+def find_beside(name: str, child: Path, town: Town | None = None, workdir: Path | None = None) -> Path:
+    """The file of a formula that another one refers to: from that one's own folder first, then as ``find_formula``.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    beside = (child.parent / f"{name}{ending}" for ending in ENDINGS)
+    return next((path for path in beside if path.is_file()), None) or find_formula(name, town, workdir)

@@ -1,0 +1,105 @@
+"""Which rigs a town has: Gas Town's ``rigs.json``, or a standalone town's ``town.yaml``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from witness.errors import DeclarationError, Problem, UsageError
+from witness.names import check_name
+
+DEFAULT_RIG = "main"
+# What Gas Town takes for a rig that it does not know.
+DEFAULT_PREFIX = "gt"
+
+
+def read_rigs_json(root: Path) -> dict[str, str]:
+    """The rigs and their prefixes, empty where a rig has none; ``rigs.json`` at the root is Gas Town's own copy."""
+    for path in (root / "mayor" / "rigs.json", root / "rigs.json"):
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise DeclarationError([Problem(f"cannot be read as JSON: {error}", str(path))]) from error
+        rigs = raw.get("rigs") if isinstance(raw, dict) else None
+        if not isinstance(rigs, dict):
+            return {}
+        found = {}
+        for name, rig in rigs.items():
+            beads = rig.get("beads") if isinstance(rig, dict) else None
+            prefix = beads.get("prefix") if isinstance(beads, dict) else None
+            found[name] = prefix if isinstance(prefix, str) else ""
+        return found
+    return {}
+
+
+def read_town_file(path: Path) -> tuple[dict[str, str], dict[str, Path]]:
+    """Read a standalone town's ``town.yaml``: ``name`` and, for each rig, ``prefix`` and ``path``.
+
+    Returns:
+        (session prefix by rig, code's folder by rig).
+
+    Raises:
+        DeclarationError: it is not YAML, or has an unknown key or a wrong value.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}, {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
+    if "rigs" not in text:  # most towns have a name only, and hooks and sidecars need not load a YAML reader for it
+        return {}, {}
+    import yaml
+
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        message = f"not YAML: {getattr(error, 'problem', None) or error}"
+        raise DeclarationError([Problem(message, str(path), mark.line + 1 if mark else 0)]) from error
+    rigs = raw.get("rigs") if isinstance(raw, dict) else None
+    if rigs is not None and not isinstance(rigs, dict):
+        raise DeclarationError([Problem("write it as {name: {path: …, prefix: …}}", str(path), 0, "rigs")])
+    return _check_rigs(path, rigs or {})
+
+
+def _check_rigs(path: Path, rigs: dict[Any, Any]) -> tuple[dict[str, str], dict[str, Path]]:
+    problems, prefixes, paths = [], {}, {}
+    for name, declared in rigs.items():
+        fault = _rig_fault(name, declared)
+        if fault:
+            problems.append(Problem(fault, str(path), 0, f"rigs.{name}"))
+            continue
+        rig = declared or {}
+        prefixes[name] = rig.get("prefix") or (DEFAULT_PREFIX if name == DEFAULT_RIG else name)
+        if "path" in rig:
+            paths[name] = Path(os.path.abspath(path.parent / Path(rig["path"]).expanduser()))  # noqa: PTH100
+    for prefix in {each for each in prefixes.values() if list(prefixes.values()).count(each) > 1}:
+        problems.append(Problem(f"two rigs have the prefix {prefix!r}: their sessions would mix", str(path), 0, "rigs"))
+    if problems:
+        raise DeclarationError(problems)
+    return prefixes, paths
+
+
+def _rig_fault(name: object, rig: object) -> str:
+    """What is wrong with one rig of a ``town.yaml``; empty when nothing is."""
+    try:
+        check_name("rig", str(name))
+        if rig is None:
+            return ""
+        if not isinstance(rig, dict):
+            return "write it as {path: …, prefix: …}, or leave it empty"
+        for key, value in rig.items():
+            if key not in ("path", "prefix"):
+                return f"unknown key {key!r}: path and prefix are known"
+            if not isinstance(value, str) or not value:
+                return f"{key} must be a string"
+        if "prefix" in rig:
+            check_name("prefix", rig["prefix"])
+    except UsageError as error:
+        return str(error)
+    return ""
