@@ -105,7 +105,7 @@ def test_our_own_commands_stay_ours(ours: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [["molecule", "status"], ["init", "--no-such-flag"], ["doctor", "--rig", "gastown"]],
+    [["molecule", "status"], ["init", "--no-such-flag"], ["molecule", "burn", "--dry-run"]],
 )
 def test_gas_towns_own_form_of_a_shared_command_is_handed_over(ours: Path, tmp_path: Path, args: list[str]) -> None:
     real = StandIn(tmp_path / "real", "sys.exit(9)")

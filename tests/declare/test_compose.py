@@ -59,7 +59,7 @@ def test_a_step_is_replaced_by_the_expansions_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ('target = "build"\nwith = "gone"', "m.toml:12: compose.expand[0]: no molecule named 'gone'"),
+        ('target = "build"\nwith = "gone"', "m.toml:13: compose.expand[0]: no molecule named 'gone'"),
         ('target = "build"\nwith = "plain"', "'plain' is no expansion"),
         ('target = "gone"\nwith = "twice"', "'gone' is no step here"),
     ],

@@ -93,28 +93,35 @@ def prepare(town: Town, order: Order) -> Prepared:
         UsageError: a name, a folder, tmux or the agent is not usable.
     """
     problems: list[Problem] = []
-    workdir = Path(os.path.abspath(order.workdir or Path.cwd()))  # noqa: PTH100 - links stay as the user wrote them
-    rig = order.rig or town.rig_of(workdir)
-    for what, name in (("polecat", order.polecat), ("rig", rig)):
-        try:
-            check_name(what, name)
-        except UsageError as error:
-            problems.append(Problem(str(error)))
+    rig = order.rig or town.rig_of(order.workdir or Path.cwd())
+    # Links stay as the user wrote them.
+    workdir = Path(os.path.abspath(order.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
+    session = ""
+    try:
+        check_name("polecat", order.polecat)
+        session = town.session(rig, order.polecat)
+    except UsageError as error:
+        problems.append(Problem(str(error)))
+    try:
+        town.check_rig(rig)
+    except UsageError as error:
+        problems.append(Problem(str(error), "--rig" if order.rig else ""))
     if not workdir.is_dir():
         problems.append(Problem(f"no directory {str(workdir)!r}: make it, or name another one", "--workdir"))
-    settings, molecule, variables = Settings(), None, dict(order.variables)
+    given = {"issue": order.issue, **order.variables} if order.issue else dict(order.variables)
+    settings, molecule, variables = Settings(), None, given
     try:
         settings = load_settings(town.root, rig)
         if order.molecule:
             molecule = Molecule.load(order.molecule, town, workdir)
-            variables = molecule.variables(order.variables)
+            variables = molecule.variables(given)
     except DeclarationError as error:
         problems += error.problems
     except UsageError as error:
         problems.append(Problem(str(error)))
     specs: tuple[SidecarSpec, ...] = ()
     try:
-        text, source = _sidecars(order, molecule, settings)
+        text, source = _sidecars(order, molecule, given, settings)
         if workdir.is_dir():
             specs = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
     except DeclarationError as error:
@@ -129,7 +136,7 @@ def prepare(town: Town, order: Order) -> Prepared:
         raise DeclarationError(problems)
     return Prepared(
         GroupId(rig, order.polecat, uuid.uuid4().hex),
-        town.session(rig, order.polecat),
+        session,
         workdir,
         argv,
         specs,
@@ -140,14 +147,16 @@ def prepare(town: Town, order: Order) -> Prepared:
     )
 
 
-def _sidecars(order: Order, molecule: Molecule | None, settings: Settings) -> tuple[str, str | Source]:
+def _sidecars(
+    order: Order, molecule: Molecule | None, given: Mapping[str, str], settings: Settings
+) -> tuple[str, str | Source]:
     """The spec string that counts: ``--sidecars`` beats ``--var sidecars=…`` beats the molecule beats the rig."""
     if order.sidecars is not None:
         return order.sidecars, "--sidecars"
-    if "sidecars" in order.variables and not molecule:
-        return order.variables["sidecars"], "--var sidecars"
-    if molecule and (text := molecule.sidecars(order.variables)):
-        return text, molecule.sidecars_source(order.variables)
+    if "sidecars" in given and not molecule:
+        return given["sidecars"], "--var sidecars"
+    if molecule and ("sidecars" in given or "sidecars" in molecule.declared):
+        return molecule.sidecars(given), molecule.sidecars_source(given)
     return settings.sidecars, "settings/witness.yaml"
 
 
