@@ -79,6 +79,8 @@ class _Ending:
             self.asked.add(process)
             if process not in self.target.keepers:
                 send(process, signal.SIGTERM)
+                # An interactive shell ignores TERM, but not the loss of its terminal.
+                send(process, signal.SIGHUP)
             # A stopped process takes its TERM only once it runs again.
             send(process, signal.SIGCONT)
         return False

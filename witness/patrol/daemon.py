@@ -207,7 +207,7 @@ class Daemon:
     def _watch(self, run: str, process: ProcessId, kind: MemberKind) -> None:
         if process in self._watched:
             return
-        if kind is MemberKind.SIDECAR and self._nursery_handle >= 0:
+        if kind is MemberKind.SIDECAR and self._rounds.nursery.fileno() is not None:
             # The nursery tells of its own children's end, and only it knows their exit code.
             row = look_up(process.pid)
             nursery = self._rounds.nursery.process()

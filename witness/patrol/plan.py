@@ -39,6 +39,7 @@ def _plan_group(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iter
         # Whoever spawns or ends it is alive and will finish; but a spawn waits for its sidecars to be started.
         if group.state is GroupState.SPAWNING and _agent_recorded(fact):
             yield from plan_sidecars(fact, snapshot, settings)
+            yield from _group_health(fact)
         return
     if snapshot.deep and snapshot.boot == group.boot:
         yield from _remember_descendants(fact)

@@ -11,6 +11,7 @@ from witness.journal import Journal
 from witness.names import GroupId
 from witness.nuke.execute import Ended
 from witness.patrol.act import Actor, Deeds
+from witness.patrol.actions import MoveMember
 from witness.patrol.observe import Observer, Snapshot
 from witness.patrol.plan import plan
 from witness.spawn.sidecar import Nursery
@@ -54,15 +55,19 @@ class Rounds:
 
     def glance(self, runs: Collection[str], nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
         """A quick round over some groups; returns the groups that are to be ended, with the reason."""
-        return self._decide(self.observer.glance(runs, nukes), deeds)
+        return self._decide(self.observer.glance(runs, nukes), nukes, deeds)
 
     def look(self, nukes: Collection[str], deeds: Deeds, *, late: bool = False) -> tuple[int, list[tuple[str, str]]]:
         """A full round; returns (groups checked, groups that are to be ended with the reason)."""
         snapshot = self.observer.look(nukes, late=late)
-        return len(snapshot.groups), self._decide(snapshot, deeds)
+        return len(snapshot.groups), self._decide(snapshot, nukes, deeds)
 
-    def _decide(self, snapshot: Snapshot, deeds: Deeds) -> list[tuple[str, str]]:
-        return self.actor.perform(plan(snapshot), dict(snapshot.settings), deeds)
+    def _decide(self, snapshot: Snapshot, nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
+        actions = plan(snapshot)
+        ends = self.actor.perform(actions, dict(snapshot.settings), deeds)
+        # A member that moved may change what its group is: look at those groups again, until nobody moves.
+        moved = {action.before.run for action in actions if isinstance(action, MoveMember)}
+        return ends + (self.glance(moved, nukes, deeds) if moved else [])
 
     def end(self, nukes: list[tuple[str, str]], deeds: Deeds, *, grace: float | None = None) -> list[Ended]:
         """End groups and wait for it; ``grace`` None means each rig's own, the longest of them."""
