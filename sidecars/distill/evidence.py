@@ -1,0 +1,199 @@
+"""Whether a quote stands where it is said to stand.
+
+A right quote with a wrong line number is the commonest fault of models, an invented quote beside a right number the
+worst. So the text decides, not the number: a quote that is not at its locator is looked for everywhere, and one that is
+found in a single other place is moved there. Compared are characters: colour codes are taken out, runs of blanks are
+one blank, and what could not be decoded matches what could not be decoded.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sidecars.distill.answer import Claim, Evidence
+from sidecars.distill.errors import UnreadableError
+from sidecars.distill.expand import PIECE
+from sidecars.distill.locator import Lines, Pointer, parse_locator
+from sidecars.distill.pointer import NotJsonError, is_json, pointers_at, span_of
+from sidecars.distill.shelf import Shelf
+from sidecars.distill.text import ANSI, Text
+
+LONGEST_QUOTE = 2000
+
+# A quote shorter than this stands everywhere, so that finding it somewhere else proves nothing.
+_SHORTEST_MOVED = 6
+# A locator over more lines than this is narrowed to where the quote is.
+_WIDEST = 60
+# Blanks and colour codes inside a quote are not counted in it, but they are in the text.
+_SLACK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One claim after the check, and what is to be said about it among the gaps."""
+
+    evidence: Evidence
+    gap: str = ""
+
+
+class Quote:
+    """A quote as a pattern."""
+
+    def __init__(self, quote: str) -> None:
+        import re2
+
+        self.length = len(quote.encode("utf-8", "replace"))
+        # Not split(): other blanks than these are characters that must be there.
+        words = [_word(word) for word in re.split(r"[ \t\n\f\r]+", quote) if word]
+        options = re2.Options()
+        options.log_errors = False
+        options.max_mem = 64 << 20
+        self._pattern: Any = re2.compile(rb"\s+".join(words), options) if words else None
+
+    def spans(self, text: Text, start: int, end: int, most: int = 2) -> list[tuple[int, int]]:
+        """Where it stands between two offsets, the first ``most`` times."""
+        if self._pattern is None:
+            return []
+        found: list[tuple[int, int]] = []
+        overlap = 2 * self.length + _SLACK
+
+        def search(offset: int) -> list[tuple[int, int]]:
+            low, high = max(offset, start), min(offset + PIECE + overlap, end)
+            own = min(offset + PIECE, end)
+            inside = _matches(self._pattern, text.read(low, high), most) if low < own else []
+            return [(low + a, low + b) for a, b in inside if low + a < own]
+
+        for spans in text.each_piece(search, start, end):
+            found += spans
+            if len(found) >= most:
+                break
+        return [span for span in found[:most] if span[0] < end]
+
+
+def _word(word: str) -> bytes:
+    import re2
+
+    # What readers are shown as U+FFFD was bytes that are no text, or a control character.
+    return rb"[^\x20-\x7e]{1,4}".join(re2.escape(part.encode("utf-8", "replace")) for part in word.split("\ufffd"))
+
+
+def _matches(pattern: Any, data: bytes, most: int) -> list[tuple[int, int]]:
+    if b"\x1b" not in data:
+        return _first(pattern, data, most)
+    # Search without the colour codes, then say where that was with them.
+    starts, shifts, parts, at, clean = [0], [0], [], 0, 0
+    for code in ANSI.finditer(data):
+        parts.append(data[at : code.start()])
+        clean += code.start() - at
+        at = code.end()
+        starts.append(clean)
+        shifts.append(at - clean)
+    parts.append(data[at:])
+
+    def raw(offset: int, last: bool) -> int:
+        where = bisect_right(starts, offset - last) - 1
+        return offset + shifts[max(0, where)]
+
+    return [(raw(a, False), raw(b, True)) for a, b in _first(pattern, b"".join(parts), most)]
+
+
+def _first(pattern: Any, data: bytes, most: int) -> list[tuple[int, int]]:
+    found = []
+    for match in pattern.finditer(data):
+        found.append((match.start(), match.end()))
+        if len(found) >= most:
+            break
+    return found
+
+
+class Checker:
+    """Checks claims against the texts.
+
+    Args:
+        shelf: where the texts are.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def check_all(self, claims: Iterable[Claim]) -> list[Checked]:
+        """Check each claim; like ones once.
+
+        Raises:
+            TimeoutSpentError: the time was up before all were checked.
+        """
+        checked: dict[tuple[str, str, str], Checked] = {}
+        for claim in claims:
+            one = self.check(claim)
+            checked.setdefault((one.evidence.path, one.evidence.locator, one.evidence.quote), one)
+        return list(checked.values())
+
+    def check(self, claim: Claim) -> Checked:
+        """Check one claim: keep it, move it, or mark it unverified."""
+        quote = claim.quote[:LONGEST_QUOTE].strip()
+        try:
+            text = self._shelf.meant(claim.path)
+        except UnreadableError as error:
+            return _unverified(claim, quote, claim.path, f"{claim.path!r} {error.reason}")
+        if not quote.replace("\ufffd", "").strip():
+            return _unverified(claim, quote, text.name, f"{text.name} {claim.locator}: no text was quoted")
+        pattern = Quote(quote)
+        locator = parse_locator(claim.locator)
+        span = self._span(text, locator)
+        if span and (found := pattern.spans(text, *span, most=1)):
+            return Checked(Evidence(text.name, _kept(text, locator, found[0]), quote, claim.reason, True))
+        return self._elsewhere(claim, quote, text, pattern)
+
+    def _span(self, text: Text, locator: Lines | Pointer | None) -> tuple[int, int] | None:
+        if isinstance(locator, Lines):
+            return text.span(locator.first, locator.last)
+        if isinstance(locator, Pointer):
+            try:
+                return span_of(text, locator)
+            except NotJsonError:
+                return None
+        return None
+
+    def _elsewhere(self, claim: Claim, quote: str, text: Text, pattern: Quote) -> Checked:
+        where = f"{text.name} {claim.locator}".strip()
+        if len("".join(quote.split())) < _SHORTEST_MOVED:
+            return _unverified(claim, quote, text.name, f"{where}: {quote!r} is not there, and too short to look for")
+        spans = pattern.spans(text, 0, text.size, most=4)
+        if len(spans) == 1:
+            return Checked(Evidence(text.name, place_of(text, *spans[0]), quote, claim.reason, True))
+        if not spans:
+            return _unverified(claim, quote, text.name, f"{where}: the quote {_short(quote)} is nowhere in it")
+        lines = ", ".join(f"L{text.line_at(span[0])}" for span in spans[:3]) + ("…" if len(spans) > 3 else "")
+        problem = f"{where}: the quote {_short(quote)} is not there, but in several other places ({lines})"
+        return _unverified(claim, quote, text.name, problem)
+
+
+def _kept(text: Text, locator: Lines | Pointer | None, found: tuple[int, int]) -> str:
+    if isinstance(locator, Lines) and locator.last - locator.first > _WIDEST:
+        return place_of(text, *found)
+    if isinstance(locator, Lines):
+        return str(Lines(locator.first, min(locator.last, max(locator.first, text.lines))))
+    return str(locator)
+
+
+def place_of(text: Text, start: int, end: int) -> str:
+    """The locator of the bytes from ``start`` to ``end``: a pointer in a JSON document, else lines."""
+    if is_json(text):
+        try:
+            return str(pointers_at(text, [start])[start])
+        except (NotJsonError, KeyError):
+            pass
+    return str(Lines(text.line_at(start), text.line_at(max(start, end - 1))))
+
+
+def _unverified(claim: Claim, quote: str, name: str, gap: str) -> Checked:
+    return Checked(Evidence(name, claim.locator, quote, claim.reason, False), gap)
+
+
+def _short(quote: str) -> str:
+    plain = re.sub(r"\s+", " ", quote)
+    return repr(plain if len(plain) <= 60 else plain[:59] + "…")

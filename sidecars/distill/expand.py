@@ -1,0 +1,202 @@
+"""Any artifact as plain UTF-8-like bytes: decompressed, and out of UTF-16 and UTF-32.
+
+What is compressed or in a wide encoding cannot be read from the middle, so it is turned once into a nameless temporary
+file, piece by piece. Everything after this sees a plain file in which it may read where it likes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable
+from typing import IO, Any
+
+from sidecars.distill.limits import Deadline
+
+PIECE = 1 << 20
+
+_DAMAGED = (OSError, EOFError, ValueError, zlib.error)
+
+# A small file can unfold to any length: an end to what is unfolded, and room that is left on the disk for others.
+MOST_EXPANDED = 64 << 30
+_ROOM_LEFT = 1 << 30
+
+
+def _zstd(raw: IO[bytes]) -> IO[bytes]:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    opened: Any = zstd.open(raw, "rb")
+    return opened  # type: ignore[no-any-return]
+
+
+def _xz(raw: IO[bytes]) -> IO[bytes]:
+    import lzma
+
+    return lzma.LZMAFile(raw)
+
+
+def _gz(raw: IO[bytes]) -> IO[bytes]:
+    import gzip
+
+    opened: Any = gzip.GzipFile(fileobj=raw)
+    return opened  # type: ignore[no-any-return]
+
+
+def _bz2(raw: IO[bytes]) -> IO[bytes]:
+    import bz2
+
+    return bz2.BZ2File(raw)
+
+
+# First bytes as their formats fix them (RFC 1952, RFC 8878, the .xz and bzip2 file formats).
+_MAGIC: tuple[tuple[bytes, str, Callable[[IO[bytes]], IO[bytes]]], ...] = (
+    (b"\x1f\x8b\x08", "gz", _gz),
+    (b"\xfd7zXZ\x00", "xz", _xz),
+    (b"\x28\xb5\x2f\xfd", "zst", _zstd),
+    (b"BZh", "bz2", _bz2),
+)
+# The longer mark first: UTF-32's begins with UTF-16's.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def compression_of(head: bytes) -> str:
+    """``gz``, ``xz``, ``zst``, ``bz2``, or empty."""
+    return next((name for magic, name, _ in _MAGIC if head.startswith(magic)), "")
+
+
+def wide_encoding_of(head: bytes) -> str:
+    """The wide encoding that a text beginning with ``head`` has, or empty.
+
+    Without a byte order mark it is one when NUL bytes stand at nearly every second place and nowhere else.
+    """
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    pairs = len(head) // 2
+    if pairs < 8:
+        return ""
+    even, odd = head[0 : 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
+    if odd > 0.7 * pairs and even < 0.05 * pairs:
+        return "utf-16-le"
+    if even > 0.7 * pairs and odd < 0.05 * pairs:
+        return "utf-16-be"
+    return ""
+
+
+class Snapshot(io.RawIOBase):
+    """The first ``size`` bytes of a file, hashed as they are read in order. A file that grows ends where it did."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd, self._size, self._at = fd, size, 0
+        self._hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)[: max(0, self._size - self._at)]
+        if not view:
+            return 0
+        got = os.preadv(self._fd, [view], self._at)
+        self._hash.update(view[:got])
+        self._at += got
+        return got
+
+    def digest(self) -> str:
+        """SHA-256 of the whole snapshot; reads what was not read yet."""
+        buffer = bytearray(PIECE)
+        while self.readinto(buffer):
+            pass
+        return self._hash.hexdigest()
+
+
+class Expanded:
+    """Plain bytes in a nameless temporary file.
+
+    Attributes:
+        fd: where they are, the caller's to close.
+        size: how many.
+        digest: SHA-256 of the artifact as it lies on the disk.
+        compression, encoding: what was undone; empty where nothing was.
+        gaps: what is missing from the plain bytes, one sentence each.
+    """
+
+    def __init__(self, fd: int, size: int, head: bytes, deadline: Deadline) -> None:
+        """Unfold the first ``size`` bytes of ``fd``.
+
+        Raises:
+            TimeoutSpentError: it takes too long.
+        """
+        self.gaps: list[str] = []
+        self.compression = compression_of(head)
+        self.encoding = ""
+        self.size = 0
+        raw = Snapshot(fd, size)
+        import tempfile
+
+        # /tmp is memory on many machines, and these files are large.
+        place = os.environ.get("TMPDIR") or ("/var/tmp" if os.path.isdir("/var/tmp") else None)  # noqa: S108, PTH112
+        target, name = tempfile.mkstemp(prefix="gt-distill-", dir=place)
+        self.fd = target
+        try:
+            os.unlink(name)  # noqa: PTH108
+            self._fill(io.BufferedReader(raw, PIECE), target, deadline)
+            self.digest = raw.digest()
+        except BaseException:
+            os.close(target)
+            raise
+
+    def _fill(self, raw: IO[bytes], target: int, deadline: Deadline) -> None:
+        opener = next((each for _, name, each in _MAGIC if name == self.compression), None)
+        source = opener(raw) if opener else raw
+        decoder: codecs.IncrementalDecoder | None = None
+        first = True
+        while True:
+            deadline.check()
+            try:
+                piece = source.read(PIECE)
+            except Exception as error:
+                # Each format has error classes of its own, which are not imported unless the format is met.
+                if not isinstance(error, _DAMAGED) and type(error).__name__ not in ("LZMAError", "ZstdError"):
+                    raise
+                self.gaps.append(f"the {self.compression} stream ends early or is damaged: {error}")
+                break
+            if first and piece:
+                first = False
+                self.encoding = wide_encoding_of(piece[:4096])
+                decoder = codecs.getincrementaldecoder(self.encoding)("replace") if self.encoding else None
+            if not self._write(target, self._plain(decoder, piece)) or not piece:
+                break
+
+    @staticmethod
+    def _plain(decoder: codecs.IncrementalDecoder | None, piece: bytes) -> bytes:
+        if decoder is None:
+            return piece
+        return decoder.decode(piece, final=not piece).removeprefix("\ufeff").encode("utf-8", "replace")
+
+    def _write(self, target: int, data: bytes) -> bool:
+        if data and self.size % (64 * PIECE) < PIECE:
+            disk = os.fstatvfs(target)
+            if disk.f_bavail * disk.f_frsize < _ROOM_LEFT + len(data):
+                self.gaps.append(f"no room to unfold more than its first {self.size} bytes")
+                return False
+        if self.size + len(data) > MOST_EXPANDED:
+            self.gaps.append(f"it unfolds to more than {MOST_EXPANDED} bytes; only the first {self.size} were read")
+            return False
+        view = memoryview(data)
+        while view:
+            done = os.write(target, view)
+            self.size += done
+            view = view[done:]
+        return True

@@ -1,0 +1,124 @@
+"""One question from beginning to end: open, ask a backend, check the evidence, fit it into the room."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from sidecars.distill.answer import Answer, Draft, Evidence, Source, Spending
+from sidecars.distill.artifact import Artifacts
+from sidecars.distill.cache import IndexCache
+from sidecars.distill.errors import Exit, QuestionError, TimeoutSpentError
+from sidecars.distill.evidence import Checker
+from sidecars.distill.index import extract, room_for
+from sidecars.distill.inquiry import Inquiry, Progress
+from sidecars.distill.limits import Deadline, Limits
+from sidecars.distill.shelf import Shelf
+from witness.clock import Clock, SystemClock
+
+BACKENDS = ("model", "claude", "index")
+
+
+def distill(
+    paths: Iterable[str | Path],
+    question: str,
+    *,
+    backend: str = "index",
+    limits: Limits | None = None,
+    ignore: bool = True,
+    cache: IndexCache | None = None,
+    clock: Clock | None = None,
+    progress: Progress = lambda _: None,
+) -> Answer:
+    """Answer a narrow question about files that are too large to open.
+
+    Args:
+        paths: the artifacts: files and folders. Nothing else is read.
+        question: what is asked.
+        backend: ``index`` (no model), ``model`` (Anthropic API) or ``claude`` (a separate Claude Code).
+        limits: bounds of output, steps, money and time.
+        ignore: in folders, leave out what their ``.gitignore`` files say.
+        cache: where hashes and indexes of large files are kept; the user's own place when None.
+        clock: where the time comes from.
+        progress: told what is being done, for people.
+
+    Raises:
+        QuestionError: question, backend or a limit cannot be meant.
+        UnreadableError: an artifact cannot be read.
+        NoBackendError, BudgetError, TimeoutSpentError, UnparsableError: there is no answer, for that reason.
+    """
+    limits = limits or Limits()
+    if not question.strip():
+        raise QuestionError("the question is empty")
+    if backend not in BACKENDS:
+        raise QuestionError(f"no backend {backend!r}: one of {', '.join(BACKENDS)}")
+    deadline = Deadline(limits.timeout, clock or SystemClock())
+    with Artifacts(paths, ignore=ignore) as artifacts, Shelf(artifacts, deadline, cache or IndexCache()) as shelf:
+        bytes_in = sum(entry.size for entry in artifacts.entries())
+        progress(f"searching {len(artifacts.entries())} files, {bytes_in} bytes")
+        room = room_for(bytes_in, limits.max_output_chars) if backend == "index" else limits.max_output_chars
+        draft, spending, outcome = _ask(backend, Inquiry(shelf, question, limits, room, progress))
+        answer = _checked(draft, shelf, spending, outcome)
+        answer = replace(answer, bytes_in=bytes_in, seconds=deadline.spent)
+        return fit(answer, room)
+
+
+def _ask(backend: str, inquiry: Inquiry) -> tuple[Draft, Spending, Exit]:
+    return extract(inquiry), Spending(backend), Exit.TIMEOUT if inquiry.shelf.deadline.passed else Exit.ANSWERED
+
+
+def _checked(draft: Draft, shelf: Shelf, spending: Spending, outcome: Exit) -> Answer:
+    gaps = list(draft.gaps)
+    evidence: list[Evidence] = []
+    try:
+        for checked in Checker(shelf).check_all(draft.claims):
+            evidence.append(checked.evidence)
+            if checked.gap:
+                gaps.append(checked.gap)
+    except TimeoutSpentError:
+        # What was quoted is worth more than a bare error, as long as it is not called checked.
+        evidence = [Evidence(each.path, each.locator, each.quote, each.reason, False) for each in draft.claims]
+        gaps.append("the time was up before the evidence was checked")
+    gaps += shelf.gaps()
+    sources = []
+    for name in dict.fromkeys(each.path for each in evidence if each.verified):
+        text = shelf.text(name)
+        sources.append(Source(name, text.disk_size, text.digest))
+    answer = Answer(
+        draft.answer, tuple(evidence), tuple(dict.fromkeys(gaps)), draft.followups, spending, tuple(sources)
+    )
+    if outcome is Exit.ANSWERED and not answer.verified:
+        outcome = Exit.UNVERIFIED
+    return replace(answer, outcome=outcome)
+
+
+def fit(answer: Answer, room: int) -> Answer:
+    """Make the JSON form no longer than ``room`` characters: followups go first, then sources, evidence, gaps, text."""
+
+    def length(each: Answer) -> int:
+        return len(json.dumps(each.to_dict(), ensure_ascii=False))
+
+    cut = False
+    while length(answer) > room:
+        cut = True
+        if answer.followups:
+            answer = replace(answer, followups=answer.followups[:-1])
+        elif len(answer.sources) > 1:
+            answer = replace(answer, sources=answer.sources[:-1])
+        elif len(answer.gaps) > 3:
+            answer = replace(answer, gaps=answer.gaps[:-1])
+        elif len(answer.evidence) > 1:
+            # A quote that did not stand the check goes before one that did.
+            weakest = max(range(len(answer.evidence)), key=lambda at: (not answer.evidence[at].verified, at))
+            answer = replace(answer, evidence=tuple(e for at, e in enumerate(answer.evidence) if at != weakest))
+        elif len(answer.answer) > 80:
+            answer = replace(answer, answer=answer.answer[: max(60, len(answer.answer) - 200)].rstrip() + "…")
+        else:
+            break
+    return (
+        replace(answer, gaps=(*answer.gaps, "cut to fit --max-output-chars"))
+        if cut and len(answer.gaps) < 4
+        else answer
+    )
