@@ -74,6 +74,7 @@ class Nursery:
         self._runtime = runtime
         self._children: dict[int, _Child] = {}
         self._callers: dict[socket.socket, bytes] = {}
+        self._leaving = False
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -112,6 +113,8 @@ class Nursery:
                 else:
                     self._is_ready(key.fd, key.data)
             self._reap()
+            if self._leaving:
+                return
 
     def _welcome(self) -> None:
         caller, _ = self._listener.accept()
@@ -148,6 +151,10 @@ class Nursery:
             caller.close()
 
     def _fork(self, request: dict[str, str]) -> dict[str, object]:
+        if request.get("leave"):
+            # Asked when the Witness stops: without children there is nothing to stay for.
+            self._leaving = not self._children
+            return {"leaving": self._leaving}
         run, name, run_dir = request["run"], request["name"], request["run_dir"]
         assignment, marker = request["assignment"], request["marker"]
         ready_read, ready_write = os.pipe2(os.O_CLOEXEC)

@@ -21,6 +21,7 @@ from witness.patrol.rounds import Report, Rounds
 from witness.patrol.spawning import Order, Prepared, Spawned, Spawner, prepare
 from witness.supervise.proctree import Kinship, Markers, read_table
 from witness.supervise.states import MemberEvent, next_member
+from witness.supervise.waiting import wait_gone
 from witness.town import Town
 
 _PATROL_SECONDS = 120.0
@@ -253,7 +254,11 @@ class Witness:
 
     def stop(self) -> bool:
         """Stop it; polecats and sidecars live on. False when none ran."""
-        return control.stop_witness(self.town)
+        stopped = control.stop_witness(self.town)
+        # The nursery stays for its children, and goes when it has none.
+        if process := self._rounds.nursery.dismiss():
+            wait_gone({process}, 5.0)
+        return stopped
 
     def status(self) -> dict[str, Any]:
         """What the running Witness says of itself; ``{"running": False}`` without one."""

@@ -66,6 +66,7 @@ def polecat_environment(
         "CLAUDECODE": "",
         MARKER_VARIABLE: group.marker,
         "GT_WITNESS_RUNTIME": str(town.runtime),
+        "GT_WITNESS_SETTINGS": str(town.run_dir(group.run) / "settings.json"),
         "GT_WITNESS_SPOOL": str(town.run_dir(group.run) / "spool"),
         "GT_WITNESS_QUEUE": str(town.queue_dir(session)),
         "GT_WITNESS_HOOK_WAIT": str(round(hook_wait * 1000)),

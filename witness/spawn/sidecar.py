@@ -162,6 +162,18 @@ class Nursery:
             raise SpawnError(assignment.name, str(answer["error"]))
         return ProcessId(int(answer["pid"]), int(answer["started"]))
 
+    def dismiss(self) -> ProcessId | None:
+        """Ask the nursery to end, which it does when it has no children; returns it when it goes."""
+        process = self.process()
+        try:
+            if not self.join() or not self._ask({"leave": True}).get("leaving"):
+                return None
+        except (OSError, ValueError):
+            self.close()
+            return None
+        self.close()
+        return process
+
     def news(self) -> list[Birth]:
         """What has happened since the last call, without waiting."""
         if self._socket:
