@@ -1,0 +1,294 @@
+"""Understanding a memory file of any age and origin.
+
+A file that somebody else wrote, an older one, or one that was edited by hand is brought into today's form. Missing keys
+are filled in silence; whatever had to be changed is told, so that the store can keep the original beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from sidecars.memory.record import (
+    BOOKKEEPING_KEY,
+    CONTENT_LIMIT,
+    MEMORY_TYPES,
+    OUTCOMES,
+    RELATIONSHIPS,
+    ROLES,
+    Bookkeeping,
+    DecisionEntry,
+    Memory,
+    Session,
+    Sidecar,
+    new_id,
+    one_line,
+)
+
+# What a memory is worth whose writer did not say: the protocol's value for an inference.
+DEFAULT_CONFIDENCE = 0.5
+_WORDS_FOR_CONFIDENCE = {"high": 0.8, "medium": 0.6, "low": 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A file as it was understood.
+
+    Args:
+        sidecar: its content in today's form.
+        repairs: what had to be changed to get there, one line each; missing keys are no repair.
+    """
+
+    sidecar: Sidecar
+    repairs: tuple[str, ...]
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """Read the bytes of a memory file as a JSON object.
+
+    Raises:
+        ValueError: they are none; the file is corrupt.
+    """
+    try:
+        raw = json.loads(data.decode("utf-8-sig"), parse_constant=lambda name: None)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(raw, dict):
+        raise ValueError("not a JSON object")
+    return raw
+
+
+def read_sidecar(raw: Mapping[str, Any], agent: str, now: str) -> Reading:
+    """Understand a memory file of any age and origin.
+
+    Args:
+        raw: the JSON object.
+        agent: whose file it is, by its name; it wins over what the file says.
+        now: ISO date for times that the file does not give.
+    """
+    repairs: list[str] = []
+    sessions = _whole(raw.get("sessions_participated"), 0, "sessions_participated", repairs)
+    created = _text(raw.get("created_at"), now)
+    memories = []
+    for index, item in enumerate(_list(raw.get("memories"), "memories", repairs)):
+        memory = read_memory(item, f"memories[{index}]", sessions, created, repairs)
+        if memory is not None:
+            memories.append(memory)
+    decisions = []
+    for index, item in enumerate(_list(raw.get("decision_history"), "decision_history", repairs)):
+        entry = _read_decision(item, f"decision_history[{index}]", repairs)
+        if entry is not None:
+            decisions.append(entry)
+    return Reading(
+        Sidecar(
+            agent=agent,
+            display_name=one_line(_text(raw.get("displayName"), agent)) or agent,
+            created_at=created,
+            last_updated=_text(raw.get("last_updated"), created),
+            sessions_participated=sessions,
+            memories=_with_own_ids(memories, repairs),
+            relationships=_read_relationships(raw.get("relationships"), repairs),
+            decision_history=tuple(decisions),
+            books=_read_books(raw.get(BOOKKEEPING_KEY)),
+            extra={key: value for key, value in raw.items() if key not in _SIDECAR_KEYS},
+        ),
+        tuple(repairs),
+    )
+
+
+_SIDECAR_KEYS = (
+    "agent",
+    "displayName",
+    "created_at",
+    "last_updated",
+    "sessions_participated",
+    "memories",
+    "relationships",
+    "decision_history",
+    BOOKKEEPING_KEY,
+)
+_MEMORY_KEYS = frozenset(each.name for each in fields(Memory)) - {"extra"}
+_DECISION_KEYS = frozenset(each.name for each in fields(DecisionEntry)) - {"extra"}
+
+
+def read_memory(item: Any, where: str, sessions: int, now: str, repairs: list[str]) -> Memory | None:
+    """Understand one memory; None when nothing in it can be read.
+
+    Args:
+        item: a JSON object, or a plain string as the oldest files have.
+        where: its place in the file, for the repairs.
+        sessions: the file's count of sessions; a memory that does not say when it was last reinforced starts from here,
+            so that reading a foreign file does not age everything in it at once.
+        now: ISO date for times that it does not give.
+        repairs: what had to be changed is added to it.
+    """
+    if isinstance(item, str):
+        repairs.append(f"{where}: a plain text, taken as an observation")
+        item = {"content": item}
+    content = one_line(item["content"]) if isinstance(item, dict) and isinstance(item.get("content"), str) else ""
+    if not content:
+        repairs.append(f"{where}: has no content, left out")
+        return None
+    if len(content) > CONTENT_LIMIT:
+        repairs.append(f"{where}.content: cut to {CONTENT_LIMIT} characters")
+        content = content[: CONTENT_LIMIT - 1].rstrip() + "…"
+    tags = item.get("tags")
+    return Memory(
+        id=one_line(_text(item.get("id"), ""))[:64],
+        type=_choice(item.get("type"), MEMORY_TYPES, "observation", f"{where}.type", repairs),
+        content=content,
+        source_session=one_line(_text(item.get("source_session"), "")) or "unknown",
+        confidence=_confidence(item.get("confidence"), f"{where}.confidence", repairs),
+        created_at=_text(item.get("created_at"), now),
+        last_reinforced_session=_whole(
+            item.get("last_reinforced_session"), sessions, f"{where}.last_reinforced_session", repairs
+        ),
+        tags=tuple(one_line(tag) for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+        evidence=one_line(_text(item.get("evidence"), "")),
+        reinforced_in=_text(item.get("reinforced_in"), ""),
+        extra={key: value for key, value in item.items() if key not in _MEMORY_KEYS},
+    )
+
+
+def _with_own_ids(memories: list[Memory], repairs: list[str]) -> tuple[Memory, ...]:
+    seen: set[str] = set()
+    result = []
+    for index, memory in enumerate(memories):
+        if memory.id and memory.id in seen:
+            repairs.append(f"memories[{index}].id: {memory.id} stands twice, given a new one")
+        own = memory if memory.id and memory.id not in seen else replace(memory, id=_fresh(seen))
+        seen.add(own.id)
+        result.append(own)
+    return tuple(result)
+
+
+def _fresh(seen: set[str]) -> str:
+    while (made := new_id()) in seen:
+        pass
+    return made
+
+
+def _read_decision(item: Any, where: str, repairs: list[str]) -> DecisionEntry | None:
+    dr_id = one_line(_text(item.get("dr_id"), "")) if isinstance(item, dict) else ""
+    if not dr_id:
+        repairs.append(f"{where}: has no dr_id, left out")
+        return None
+    return DecisionEntry(
+        dr_id=dr_id,
+        role=_choice(item.get("role"), ROLES, "participant", f"{where}.role", repairs),
+        position=one_line(_text(item.get("position"), ""))[:CONTENT_LIMIT],
+        outcome=_choice(item.get("outcome"), OUTCOMES, "compromised", f"{where}.outcome", repairs),
+        extra={key: value for key, value in item.items() if key not in _DECISION_KEYS},
+    )
+
+
+def _read_relationships(raw: Any, repairs: list[str]) -> dict[str, tuple[str, ...]]:
+    if raw is not None and not isinstance(raw, dict):
+        repairs.append("relationships: not an object, left out")
+    given = raw if isinstance(raw, dict) else {}
+    result: dict[str, Any] = {}
+    for kind in RELATIONSHIPS:
+        names = given.get(kind, [])
+        if isinstance(names, str):
+            names = [names]
+        if not isinstance(names, list):
+            repairs.append(f"relationships.{kind}: not a list, left out")
+            names = []
+        texts = [one_line(name) for name in names if isinstance(name, str)]
+        if len(texts) != len(names):
+            repairs.append(f"relationships.{kind}: has entries that are no names, left out")
+        result[kind] = tuple(dict.fromkeys(name for name in texts if name))
+    # A kind that we do not know is carried along as it stands.
+    return {**result, **{kind: value for kind, value in given.items() if kind not in RELATIONSHIPS}}
+
+
+def _read_books(raw: Any) -> Bookkeeping:
+    # Our own key: whatever in it is not as we write it was damaged by hand and only costs what it said.
+    if not isinstance(raw, dict):
+        return Bookkeeping()
+    sessions = {}
+    names = {each.name for each in fields(Session)}
+    for name, item in _dict(raw.get("sessions")).items():
+        if isinstance(item, dict) and {"holder", "opened_at"} <= item.keys():
+            kept = {key: value for key, value in item.items() if key in names}
+            kept["new"] = _whole(kept.get("new"), 0, "", [])
+            sessions[name] = Session(**kept)
+    evidence = {
+        kind: {other: times for other, times in _dict(counts).items() if isinstance(times, int)}
+        for kind, counts in _dict(raw.get("evidence")).items()
+        if kind in RELATIONSHIPS
+    }
+    forgotten = raw.get("forgotten")
+    batches = forgotten if isinstance(forgotten, list) else []
+    applied = raw.get("applied")
+    return Bookkeeping(
+        applied=tuple(each for each in applied if isinstance(each, str)) if isinstance(applied, list) else (),
+        sessions=sessions,
+        evidence=evidence,
+        forgotten=tuple(
+            tuple(each for each in batch if isinstance(each, dict)) for batch in batches if isinstance(batch, list)
+        ),
+        extra={key: value for key, value in raw.items() if key not in ("applied", "sessions", "evidence", "forgotten")},
+    )
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any, where: str, repairs: list[str]) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return value
+    repairs.append(f"{where}: not a list, left out")
+    return []
+
+
+def _text(value: Any, default: str) -> str:
+    return value if isinstance(value, str) and value else default
+
+
+def _whole(value: Any, default: int, where: str, repairs: list[str]) -> int:
+    if value is None:
+        return default
+    try:
+        number = int(float(value)) if not isinstance(value, bool) else -1
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if number < 0:
+        repairs.append(f"{where}: {value!r} is not a count, taken as {default}")
+        return default
+    return number
+
+
+def _choice(value: Any, allowed: tuple[str, ...], default: str, where: str, repairs: list[str]) -> str:
+    plain = value.strip().lower() if isinstance(value, str) else ""
+    if plain in allowed:
+        return plain
+    repairs.append(f"{where}: {value!r} is not one of {', '.join(allowed)}, taken as {default}")
+    return default
+
+
+def _confidence(value: Any, where: str, repairs: list[str]) -> float:
+    if value is None:
+        return DEFAULT_CONFIDENCE
+    if isinstance(value, str) and value.strip().lower() in _WORDS_FOR_CONFIDENCE:
+        return _WORDS_FOR_CONFIDENCE[value.strip().lower()]
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if 1 < number <= 100:
+        repairs.append(f"{where}: {value!r} taken as a percentage")
+        number /= 100
+    if not 0 <= number <= 1:
+        repairs.append(f"{where}: {value!r} is not between 0 and 1, taken as {DEFAULT_CONFIDENCE}")
+        return DEFAULT_CONFIDENCE
+    return round(number, 4)

@@ -1,0 +1,175 @@
+"""A session's memory from its start to its end: load, add, save.
+
+These are what the spawn of a polecat, the command line and a party call. Each does its writing through the store, so
+that a session that dies at any point has lost nothing that was acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sidecars.memory.briefing import polecat_briefing
+from sidecars.memory.place import ROOT_VARIABLE, check_agent
+from sidecars.memory.record import Sidecar
+from sidecars.memory.store import MemoryStore
+from witness.clock import Clock
+from witness.errors import UsageError
+from witness.names import GroupId
+
+MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionId:
+    """Which session is meant.
+
+    Args:
+        name: what memories name as their source: a polecat's run, a party's id, or a date.
+        holder: who sits in it; its next session saves one that ended without a word.
+    """
+
+    name: str
+    holder: str = MANUAL
+
+    @classmethod
+    def of_group(cls, group: GroupId) -> SessionId:
+        """The session of a polecat's run."""
+        return cls(group.run, group.address)
+
+
+def manual_session(store: MemoryStore, agent: str, *, fresh: bool = False) -> SessionId:
+    """The session of somebody who is in no polecat: the open one, else one named by the date.
+
+    Args:
+        store: the project's memories.
+        agent: whose session.
+        fresh: begin a new one.
+    """
+    sessions = store.read(agent).books.sessions.items()
+    current = [name for name, session in sessions if session.holder == MANUAL and session.is_open]
+    return SessionId(current[-1] if current and not fresh else store.now)
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """What a session brought, all of it optional.
+
+    Args:
+        memories: as ``{"content", "type", "basis", "evidence", "tags"}``.
+        relations: pairs (relationship, other agent), one for each time that it was seen.
+        decisions: as ``{"dr_id", "role", "position", "outcome"}``.
+        used: ids of memories that were used again.
+    """
+
+    memories: tuple[Mapping[str, Any], ...] = ()
+    relations: tuple[tuple[str, str], ...] = ()
+    decisions: tuple[Mapping[str, Any], ...] = ()
+    used: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A session that was saved.
+
+    Args:
+        sidecar: the memory after it.
+        refused: one line for each thing that broke a rule and was left out.
+    """
+
+    sidecar: Sidecar
+    refused: tuple[str, ...] = field(default=())
+
+
+def load(store: MemoryStore, agent: str, session: SessionId) -> Sidecar:
+    """Begin a session: save what a crashed one left, make an empty memory when there is none.
+
+    Raises:
+        UsageError: the agent's name is not usable.
+        MemoryBusyError, MemoryFileError: the memory is out of reach.
+    """
+    store.change(agent, "open", session.name, {"holder": session.holder})
+    return store.fold(agent)
+
+
+def gain(store: MemoryStore, agent: str, session: SessionId, gains: Gains) -> tuple[str, ...]:
+    """Journal what a session brought.
+
+    Returns:
+        One line for each thing that broke a rule and was left out.
+    """
+    refused = []
+    for op, data in _operations(gains):
+        try:
+            store.change(agent, op, session.name, data)
+        except UsageError as error:
+            refused.append(f"{agent}: {error}")
+    return tuple(refused)
+
+
+def _operations(gains: Gains) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    yield from (("use", {"id": used}) for used in gains.used)
+    yield from (("add", memory) for memory in gains.memories)
+    yield from (("relate", {"kind": kind, "other": other}) for kind, other in gains.relations)
+    yield from (("decide", decision) for decision in gains.decisions)
+
+
+def save(store: MemoryStore, agent: str, session: SessionId, gains: Gains | None = None) -> Saved:
+    """End a session: count it, let what was not reinforced fade, fold everything into the file.
+
+    A session is ended once: telling it again changes nothing.
+    """
+    refused = gain(store, agent, session, gains or Gains())
+    store.change(agent, "close", session.name, {"holder": session.holder})
+    return Saved(store.fold(agent), refused)
+
+
+# -- for the spawn and the end of a polecat -------------------------------------------------------------------------
+
+
+def briefing(
+    project_root: Path, agent: str, task: str = "", *, group: GroupId | None = None, clock: Clock | None = None
+) -> str:
+    """Begin a polecat's session and return what goes into its minimal prompt.
+
+    Args:
+        project_root: whose memories (``place.find_root`` of the working directory).
+        agent: the agent's name in the memory, not the polecat's.
+        task: the polecat's task; it decides which memories are told.
+        group: the polecat's run; None for a session by hand.
+        clock: where the dates come from.
+
+    Raises:
+        UsageError: the agent's name is not usable.
+        WitnessError: the memory is out of reach.
+    """
+    store = MemoryStore(project_root, clock)
+    session = SessionId.of_group(group) if group else manual_session(store, agent, fresh=True)
+    return polecat_briefing(load(store, agent, session), task)
+
+
+def end_session(
+    project_root: Path,
+    agent: str,
+    *,
+    group: GroupId | None = None,
+    gains: Gains | None = None,
+    clock: Clock | None = None,
+) -> Saved:
+    """End a polecat's session: safe to call twice, and for a run that crashed.
+
+    Args: as for ``briefing``; ``gains`` is what the session brought beyond what the agent added itself.
+
+    Raises:
+        WitnessError: the memory is out of reach; what was added stands in the journal.
+    """
+    store = MemoryStore(project_root, clock)
+    session = SessionId.of_group(group) if group else manual_session(store, agent)
+    return save(store, agent, session, gains)
+
+
+def environment(project_root: Path, agent: str) -> dict[str, str]:
+    """What the polecat's environment needs, so that ``gt memory`` in its worktree finds the same memory."""
+    return {ROOT_VARIABLE: str(project_root), "GT_MEMORY_AGENT": check_agent(agent)}

@@ -1,0 +1,254 @@
+"""The files of the agents' memories: read, journalled, folded, never lost.
+
+A change is one line in the agent's journal, written and synced before anybody is told that it is done. Folding applies
+the journal to the memory file and replaces that atomically. Whatever dies in between leaves either the journal or the
+folded file, or both; the file says which entries it holds already.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from sidecars.memory.entry import Applied, Entry, Refused, entries_of, entry_to_line
+from sidecars.memory.lock import LOCK_WAIT, foreign_locked, locked
+from sidecars.memory.place import SUFFIX, Place, place_of, sidecars_folder
+from sidecars.memory.protocol import apply, replay
+from sidecars.memory.reading import Reading, parse, read_sidecar
+from sidecars.memory.record import Sidecar, dump, empty_sidecar, iso
+from witness.clock import Clock, SystemClock
+from witness.errors import WitnessError
+
+_log = logging.getLogger(__name__)
+
+# A memory file holds at most 50 short lines; what is larger than this is none.
+_SIZE_LIMIT = 4 * 1024 * 1024
+
+
+class MemoryFileError(WitnessError):
+    """A memory's file cannot be read or written."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        self.path = path
+        super().__init__(f"{path}: {error.strerror or error}")
+
+
+class MemoryStore:
+    """The memories of one project.
+
+    Args:
+        root: the project's root.
+        clock: where the dates come from.
+        wait: seconds to wait for another writer.
+    """
+
+    def __init__(self, root: Path, clock: Clock | None = None, wait: float = LOCK_WAIT) -> None:
+        self.root = root
+        self._clock = clock or SystemClock()
+        self._wait = wait
+
+    @property
+    def now(self) -> str:
+        """The date as it is written into the files."""
+        return iso(self._clock.wall())
+
+    def place(self, agent: str) -> Place:
+        """The files of an agent.
+
+        Raises:
+            UsageError: the name is not usable.
+        """
+        return place_of(self.root, agent)
+
+    def agents(self) -> list[str]:
+        """Who has a memory here."""
+        folder = sidecars_folder(self.root)
+        if not folder.is_dir():
+            return []
+        return sorted(path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.name.endswith(SUFFIX))
+
+    def exists(self, agent: str) -> bool:
+        """Whether the agent has a memory or a journal of one."""
+        place = self.place(agent)
+        return place.file.exists() or place.journal.exists()
+
+    def read(self, agent: str) -> Sidecar:
+        """The agent's memory with everything in its journal; an empty one when it has none. Nothing is written.
+
+        Raises:
+            MemoryFileError: the file cannot be read. A corrupt one is no error: see ``change``.
+        """
+        place = self.place(agent)
+        # The journal first: an entry that is folded between the two reads is then seen twice and counted once.
+        entries = entries_of(_read(place.journal))
+        try:
+            reading = self._understand(place)
+        except ValueError as error:
+            _log.warning("%s is not readable (%s): going on with its journal", place.file, error)
+            reading = Reading(empty_sidecar(agent, self.now), ())
+        return replay(reading.sidecar, entries)[0]
+
+    def change(self, agent: str, op: str, session: str, data: Mapping[str, Any] | None = None) -> Applied:
+        """Journal one operation, when the rules allow it. When this returns, it is on the disk.
+
+        Args:
+            agent: whose memory.
+            op: the operation's name.
+            session: in which session it happens.
+            data: what the operation needs.
+
+        Raises:
+            RuleError: it breaks a rule; nothing was written.
+            NotFoundError: it names a memory that is not there.
+            MemoryBusyError, MemoryFileError: nothing was written.
+        """
+        place = self.place(agent)
+        entry = Entry(uuid4().hex, self.now, session, op, dict(data or {}))
+        try:
+            self._make_folder(place.folder)
+            with locked(place.lock, self._clock, self._wait):
+                self._set_corrupt_aside(place)
+                applied = apply(self.read(agent), entry)
+                _append(place.journal, entry_to_line(entry))
+        except OSError as error:
+            raise MemoryFileError(place.file, error) from error
+        return applied
+
+    def fold(self, agent: str) -> Sidecar:
+        """Put the journal into the memory file; makes the file when there is none.
+
+        Raises:
+            MemoryBusyError, MemoryFileError: the journal stands as it was.
+        """
+        place = self.place(agent)
+        try:
+            self._make_folder(place.folder)
+            with (
+                locked(place.lock, self._clock, self._wait) as held,
+                foreign_locked(place.foreign_lock, held, self._clock, self._wait),
+            ):
+                return self._fold(place)
+        except OSError as error:
+            raise MemoryFileError(place.file, error) from error
+
+    def _fold(self, place: Place) -> Sidecar:
+        self._set_corrupt_aside(place)
+        reading = self._understand(place)
+        entries = entries_of(_read(place.journal))
+        folded, refused = replay(reading.sidecar, entries)
+        if place.file.exists() and not entries and not reading.repairs:
+            return folded
+        if reading.repairs:
+            self._keep_original(place, reading.repairs)
+        _keep_refused(place, refused)
+        folded = replace(folded, books=replace(folded.books, applied=tuple(entry.id for entry in entries)))
+        _replace(place.file, dump(folded))
+        # Only now may the journal go. If this is as far as we come, the file says that it holds the entries.
+        place.journal.unlink(missing_ok=True)
+        return folded
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def _understand(self, place: Place) -> Reading:
+        data = _read(place.file)
+        if not data and not place.file.exists():
+            return Reading(empty_sidecar(place.agent, self.now), ())
+        return read_sidecar(parse(data), place.agent, self.now)
+
+    def _set_corrupt_aside(self, place: Place) -> None:
+        try:
+            self._understand(place)
+        except ValueError as error:
+            aside = _unused(place.aside("corrupt", self.now))
+            place.file.rename(aside)
+            _log.warning("%s is not readable (%s): its content is kept in %s", place.file, error, aside.name)
+
+    def _keep_original(self, place: Place, repairs: tuple[str, ...]) -> None:
+        aside = _unused(place.aside("before", self.now))
+        _replace(aside, _read(place.file))
+        shown = "; ".join(repairs[:3]) + (f"; and {len(repairs) - 3} more" if len(repairs) > 3 else "")
+        _log.warning("%s was brought into form (%s): the original is kept in %s", place.file, shown, aside.name)
+
+    @staticmethod
+    def _make_folder(folder: Path) -> None:
+        if folder.is_dir():
+            return
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # What an agent remembers is the user's own; `git add -A` in a project must not publish it.
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise MemoryFileError(path, error) from error
+    with os.fdopen(descriptor, "rb") as stream:
+        return stream.read(_SIZE_LIMIT + 1)
+
+
+def _append(path: Path, line: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        end = os.fstat(descriptor).st_size
+        try:
+            if os.write(descriptor, line) != len(line):
+                raise OSError(28, "no space left on the device")
+        except OSError:
+            os.ftruncate(descriptor, end)
+            raise
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if end == 0:
+        _sync_folder(path.parent)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    # One name for all: whoever writes holds the lock, and what a killed writer left is written over.
+    fresh = path.with_name(f".{path.name}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # The name of a new file is only safe once its folder is.
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unused(path: Path) -> Path:
+    number, candidate = 1, path
+    while candidate.exists():
+        number += 1
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate
+
+
+def _keep_refused(place: Place, refused: tuple[Refused, ...]) -> None:
+    for each in refused:
+        _log.warning("%s: could not be kept: %s", place.agent, each.reason)
+        line = json.dumps({"reason": each.reason, "entry": asdict(each.entry)}, ensure_ascii=False)
+        _append(place.refused, f"{line}\n".encode())
