@@ -78,13 +78,21 @@ def _view(memory: Memory, sessions: int, about: frozenset[str]) -> Ranked:
 
 def words(text: str) -> frozenset[str]:
     """The words that say what a text is about; ``parseDuration`` and ``parse_duration`` give the same two."""
-    return frozenset(
-        stem
-        for word in _WORD.findall(_CAMEL.sub(" ", text))
-        if (stem := _stem(word.casefold())) not in _COMMON and len(stem) > 1
-    )
+    return _stems(text) - _COMMON
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(_stem(word.casefold()) for word in _WORD.findall(_CAMEL.sub(" ", text)))
 
 
 def _stem(word: str) -> str:
     # Plurals alone: "test" must find "tests". More would need a language.
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def matching(sidecar: Sidecar, query: str) -> tuple[Memory, ...]:
+    """The memories that hold every word of a query, in any form of case and plural."""
+    asked = _stems(query)
+    if not asked:
+        return ()
+    return tuple(each for each in sidecar.memories if asked <= _stems(f"{each.content} {' '.join(each.tags)}"))

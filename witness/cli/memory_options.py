@@ -1,0 +1,60 @@
+"""What the commands about memory share: their options, the project, the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from witness.cli.context import own_group
+from witness.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from sidecars.memory.record import Sidecar
+    from sidecars.memory.sessions import SessionId
+    from sidecars.memory.store import MemoryStore
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def project_option(command: _F) -> _F:
+    return click.option(
+        "--project",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Project whose memories are meant; found from the working directory by default.",
+    )(command)
+
+
+def session_option(command: _F) -> _F:
+    return click.option(
+        "--session", default="", help="Session that this belongs to; inside a polecat its own run by default."
+    )(command)
+
+
+def json_option(command: _F) -> _F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def open_store(project: Path | None) -> MemoryStore:
+    """The memories of the project that is given, else of the one around the working directory."""
+    from sidecars.memory.place import find_root
+    from sidecars.memory.store import MemoryStore
+
+    return MemoryStore(project.absolute() if project else find_root(Path.cwd()))
+
+
+def which_session(store: MemoryStore, agent: str, given: str, *, fresh: bool = False) -> SessionId:
+    from sidecars.memory.sessions import SessionId, manual_session
+
+    if given:
+        return SessionId(given)
+    group = own_group()
+    return SessionId.of_group(group) if group else manual_session(store, agent, fresh=fresh)
+
+
+def known(store: MemoryStore, agent: str) -> Sidecar:
+    if not store.exists(agent):
+        raise NotFoundError("agent memory", agent, f"'gt memory init {agent}' makes an empty one")
+    return store.read(agent)
