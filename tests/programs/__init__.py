@@ -73,7 +73,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program("late", "starts a child when the nuke has begun", 2, obeys=False),
     Program("late-daemon", "leaves a bare daemon when the nuke has begun", 2, obeys=False),
     Program("phoenix", "answers TERM by forking a copy of itself", 3, obeys=False),
-    Program("headless", "first thread ended: looks defunct, is alive", 2),
+    Program("headless", "daemon whose first thread ended: looks defunct, is alive", 3),
     Program("foster", "orphans adopted by a subreaper within the tree", 4),
     Program("negligent", "never reaps its children", 3),
 )

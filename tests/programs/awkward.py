@@ -381,7 +381,7 @@ def phoenix():
 
 
 def headless():
-    """a process whose first thread has ended: it looks defunct and is alive"""
+    """a daemon whose first thread has ended: it looks defunct and is alive"""
 
     def child():
         import ctypes
@@ -395,7 +395,7 @@ def headless():
         threading.Thread(target=body).start()
         ctypes.CDLL(None).syscall({"aarch64": 93}.get(os.uname().machine, 60), 0)
 
-    leader(lambda: fork(child))
+    leader(lambda: daemonize(child))
 
 
 def foster():

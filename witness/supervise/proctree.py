@@ -65,7 +65,9 @@ def _row(pid: int) -> Row | None:
         os.close(handle)
     # The name stands in parentheses and may itself hold spaces and parentheses.
     fields = data[data.rindex(b")") + 2 :].split(b" ", 20)
-    return Row(ProcessId(pid, int(fields[19])), int(fields[1]), fields[0] in b"ZX")
+    # A process whose first thread has ended shows as defunct while its other threads run on.
+    defunct = fields[0] == b"X" or (fields[0] == b"Z" and int(fields[17]) < 2)
+    return Row(ProcessId(pid, int(fields[19])), int(fields[1]), defunct)
 
 
 def _read_psutil() -> dict[int, Row]:
