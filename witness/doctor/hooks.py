@@ -1,0 +1,58 @@
+"""The hooks in the settings files of the agent's client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from witness.doctor.finding import Finding, fault, note, ok, warning
+from witness.errors import WitnessError
+from witness.town import Town
+from witness.transport import hook_settings
+
+
+def settings_files(town: Town, environ: Mapping[str, str]) -> list[Path]:
+    """The files in which hooks may stand: the user's, and those that Gas Town's polecats of a rig share."""
+    home = Path(environ.get("HOME") or Path.home())
+    config = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    shared = [town.root / rig / "polecats" / ".claude" / "settings.json" for rig in town.rigs] if town.gastown else []
+    return [config / "settings.json", *shared]
+
+
+def check_hooks(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Ours are whole and of this installation; polecats that we spawn bring their own and need none of these."""
+    installed = False
+    for path in settings_files(town, environ):
+        try:
+            found = hook_settings.status(path)
+        except (WitnessError, OSError) as error:
+            yield fault("hooks", str(error), "correct the file; the client reads it too")
+            continue
+        if found.disabled:
+            yield warning("hooks", f"{path} switches all hooks off", "take disableAllHooks out of it")
+        if not found.installed:
+            continue
+        installed = True
+        command = f"gt hooks install --settings {path}"
+        if found.outdated or found.missing:
+            names = ", ".join((*found.outdated, *found.missing))
+            yield fault("hooks", f"{path}: missing, or of another installation: {names}", command, _installer(path))
+        else:
+            yield ok("hooks", f"{path} has our hooks")
+    if not installed and town.gastown:
+        yield note(
+            "hooks",
+            "no hooks of ours in the client's settings: polecats of 'gt polecat spawn' bring their own, those of 'gt "
+            "sling' are observed through their pane only",
+            "gt hooks install",
+        )
+    elif not installed:
+        yield ok("hooks", "polecats bring their hooks along when they are spawned")
+
+
+def _installer(path: Path) -> Callable[[], str]:
+    def install() -> str:
+        hook_settings.install(path)
+        return f"installed our hooks in {path}"
+
+    return install

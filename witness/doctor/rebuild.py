@@ -1,0 +1,110 @@
+"""A new journal from what runs: the run folders say who was started, the processes' markers say who lives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from witness.assignment import Assignment
+from witness.clock import SystemClock
+from witness.identity import ProcessId
+from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState
+from witness.names import GroupId
+from witness.spawn.polecat import read_started
+from witness.supervise.proctree import Markers, command_line, is_alive, read_table
+from witness.town import Town
+
+_LEADERS = (("reaper", MemberKind.REAPER), ("keeper", MemberKind.REAPER), ("agent", MemberKind.AGENT))
+
+
+def rebuild(town: Town) -> list[str]:
+    """Record every polecat of this town that lives and is not on record. The caller holds the town's lock.
+
+    Returns:
+        The addresses of those that were recorded.
+    """
+    table = read_table()
+    markers = Markers().read(table)
+    adopted = []
+    with Journal(town.journal_path) as journal:
+        for run_dir in sorted((town.runtime / "runs").glob("*")):
+            if journal.groups.get(run_dir.name) is not None:
+                continue
+            leaders = _leaders(run_dir)
+            agent = leaders.get("agent")
+            group = GroupId.from_marker(markers.get(agent, "")) if agent else None
+            # The pid of an earlier boot may be anybody's now; the marker is proof that it is this run's.
+            if agent is None or group is None or group.run != run_dir.name or not is_alive(agent, table):
+                continue
+            sidecars = _living_sidecars(group, markers)
+            _record(town, journal, group, run_dir, leaders, sidecars)
+            adopted.append(group.address)
+    return adopted
+
+
+def _leaders(run_dir: Path) -> dict[str, ProcessId]:
+    report: dict[str, Any] = read_started(run_dir) or {}
+    return {name: ProcessId(*report[name]) for name, _ in _LEADERS if name in report}
+
+
+def _living_sidecars(group: GroupId, markers: Mapping[ProcessId, str]) -> dict[str, ProcessId]:
+    """The group's sidecars by name: they call themselves ``gt-sidecar MARKER NAME``."""
+    found = {}
+    for process, marker in markers.items():
+        words = command_line(process).split() if marker == group.marker else []
+        if len(words) == 3 and words[0] == "gt-sidecar":
+            found[words[2]] = process
+    return found
+
+
+def _record(
+    town: Town,
+    journal: Journal,
+    group: GroupId,
+    run_dir: Path,
+    leaders: dict[str, ProcessId],
+    sidecars: dict[str, ProcessId],
+) -> None:
+    clock = SystemClock()
+    now = clock.monotonic()
+    assignments = _assignments(run_dir)
+    known = next(iter(assignments), None)
+    with journal.transaction():
+        journal.groups.add(
+            Group(
+                id=group,
+                session=known.session if known else town.session(group.rig, group.polecat),
+                state=GroupState.RUNNING,
+                boot=clock.boot,
+                spawned_at=now,
+                created=run_dir.stat().st_mtime,
+                workdir=known.workdir if known else str(town.root),
+                details={
+                    "task": known.task if known else "",
+                    "variables": known.variables if known else {},
+                    "overrides": {each.type: each.overrides for each in assignments},
+                },
+            )
+        )
+        for name, kind in _LEADERS:
+            if name in leaders:
+                journal.members.add(Member(group.run, name, kind, MemberState.RUNNING, leaders[name], since=now))
+        for each in assignments:
+            process = sidecars.get(each.name)
+            state = MemberState.RUNNING if process else MemberState.DECLARED
+            journal.members.add(
+                Member(group.run, each.name, MemberKind.SIDECAR, state, process, each.type, each.argument, since=now)
+            )
+        journal.note(clock.wall(), "recorded-anew", group.run, polecat=group.address)
+
+
+def _assignments(run_dir: Path) -> list[Assignment]:
+    found = []
+    for path in sorted((run_dir / "sidecars").glob("*.json")):
+        try:
+            found.append(Assignment.from_json(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, json.JSONDecodeError):
+            continue
+    return found
