@@ -10,38 +10,44 @@ ROOM = 9_400
 
 
 def deliver(event, payload, queue, spool):
-    """Claim what is due, print it as one JSON object, then acknowledge: in this order, so that a hook that is killed
-    half-way leaves a claim behind that somebody puts back."""
+    """Print what is due as one JSON object."""
     fields = parsed(payload)
     if event == "Stop" and not may_continue(fields, spool):
         return
+    if take(queue, fields, event) and event == "Stop":
+        remember_turn(fields, spool)
+
+
+def take(queue, fields, event):
+    """Claim what is due, print it, then acknowledge it: in this order, so that a hook that is killed half-way leaves a
+    claim behind that somebody puts back. Returns whether there was anything."""
     now = time.time()
     transcript = str(fields.get("transcript_path") or "")
     with claims.Locked(queue) as lock:
         if not lock.held:
-            return
+            return False
         claims.recover(queue, now, lambda nudge: in_transcript(transcript, nudge))
         taken = claims.claim_due(queue, now, ROOM)
         dropped = claims.take_dropped(queue) if taken else 0
     if not taken:
-        return
+        return False
     try:
         text = wording([nudge for _, nudge in taken], dropped)
-        print_whole(output(event, text))
+        if event == "Idle":
+            print_whole(text, 2)
+        else:
+            print_whole(output(event, text), 1)
     except BaseException:
         for claimed, _ in taken:
             claims.put_back(queue, claimed)
         if dropped:
             claims.count_dropped(queue, dropped)
         raise
-    if event == "Stop":
-        remember_turn(fields, spool)
     session, tool = str(fields.get("session_id") or ""), str(fields.get("tool_use_id") or "")
-    for claimed, nudge in taken:
-        claims.log(
-            queue, "drained", claimed, nudge, event=event, session=session, transcript=transcript, tool_use_id=tool
-        )
+    claims.log_all(queue, "drained", taken, event=event, session=session, transcript=transcript, tool_use_id=tool)
+    for claimed, _ in taken:
         claims.drop(queue, claimed)
+    return True
 
 
 def parsed(payload):
@@ -89,11 +95,11 @@ def clean(text):
     return kept
 
 
-def print_whole(text):
-    """All of it to stdout, past any buffer."""
+def print_whole(text, file):
+    """All of it, past any buffer."""
     data = text.encode() + b"\n"
     while data:
-        data = data[os.write(1, data) :]
+        data = data[os.write(file, data) :]
 
 
 # -- once per turn -----------------------------------------------------------------------------------------------------
@@ -111,7 +117,7 @@ def may_continue(fields, spool):
 
 
 def remember_turn(fields, spool):
-    with open(f"{spool}/stopped", "w", encoding="utf-8", opener=_private) as file:
+    with open(f"{spool}/stopped", "w", encoding="utf-8", opener=private) as file:
         file.write(turn(fields))
 
 
@@ -121,7 +127,7 @@ def turn(fields):
     return f"{fields.get('session_id')} {prompt}" if prompt else f"{time.time_ns()}"
 
 
-def _private(path, flags):
+def private(path, flags):
     return os.open(path, flags, 0o600)
 
 

@@ -19,6 +19,8 @@ for _TRANSPORT in (f"{_HERE}/../witness/transport", f"{_HERE}/../../transport"):
         break
 # Events after which the client takes additional context for the model. At Stop it is the reason to go on.
 DELIVERING = ("PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "Stop")
+# Events beside which a watch of an idle agent may begin; every other one of the main agent ends it.
+RESTING = ("SessionStart", "Stop")
 # A client that does not end its input, a hung file system: the agent waits no longer than this for us.
 _LIMIT = 3.0
 _CHUNK = 1 << 20
@@ -81,6 +83,8 @@ def handle(event, spool):
     sys.path.insert(0, _TRANSPORT)
     import recording
 
+    if not recording.is_own_client(spool, os.getppid()):
+        return
     _signal.signal(_signal.SIGALRM, _late)
     _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
     payload, cut = read_input(recording.PAYLOAD_LIMIT)
@@ -96,6 +100,8 @@ def handle(event, spool):
     except OSError as error:
         # Nothing recorded, yet what waits can still be delivered.
         note_fault(spool, event, error)
+    if delivers and event not in RESTING:
+        recording.begin_work(spool)
     recording.wake(spool, _wait_seconds() if delivers else 0)
     if delivers and recording.anything_in(queue):
         sys.path.insert(0, _HERE)
@@ -120,8 +126,11 @@ def main():
         if event == "Idle":
             sys.path[:0] = [_TRANSPORT, _HERE]
             import gt_idle
+            import recording
 
-            return gt_idle.watch(spool, os.environ.get("GT_WITNESS_QUEUE", ""))
+            if recording.is_own_client(spool, os.getppid()):
+                return gt_idle.watch(spool, os.environ.get("GT_WITNESS_QUEUE", ""))
+            return 0
         handle(event, spool)
     except BaseException as error:
         if os.path.isdir(spool):  # else the run has ended, and its agent is about to

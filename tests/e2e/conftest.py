@@ -129,7 +129,7 @@ class Session:
     def command(self, *arguments: str) -> list[str]:
         return [str(self.claude), "--settings", str(self.settings), *PERMITTED, *arguments]
 
-    def headless(self, prompt: str = "do the work", timeout: float = 50.0) -> subprocess.CompletedProcess[str]:
+    def headless(self, prompt: str = "do the work", timeout: float = 30.0) -> subprocess.CompletedProcess[str]:
         """Run one prompt to its end without a terminal."""
         return subprocess.run(
             [str(self.claude), "-p", prompt, "--settings", str(self.settings), *PERMITTED],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 from tests.e2e.conftest import Session, wait_until
@@ -118,3 +119,26 @@ def test_in_a_pane_a_typed_prompt_carries_what_waits(server: MessagesServer, ses
     session.type("do the work")
     assert "[from mayor] before you begin" in server.wait_for_count(1).news
     wait_until(session.idle, "the end of the turn")
+
+
+def test_an_idle_agent_is_woken_within_five_seconds(server: MessagesServer, session: Session) -> None:
+    session.start()
+    server.play(say("Fin."))
+    session.type("do the work")
+    server.wait_for_count(1)
+    wait_until(session.idle, "the end of the turn")
+    wait_until((session.spool / "idle").exists, "the watch beside the prompt")
+    before = time.monotonic()
+    queue_of(session).enqueue(Nudge("mayor", "there is news"))
+    request = server.wait_for_count(2, timeout=15)
+    assert "[from mayor] there is news" in request.news
+    assert request.arrived - before < 5
+    wait_until(session.idle, "the end of the turn")
+    assert times_said(server, "there is news") == 1
+
+
+def test_an_agent_that_was_never_asked_anything_is_woken_too(server: MessagesServer, session: Session) -> None:
+    session.start()
+    wait_until((session.spool / "idle").exists, "the watch beside the prompt")
+    queue_of(session).enqueue(Nudge("mayor", "begin"))
+    assert "[from mayor] begin" in server.wait_for_count(1, timeout=15).news

@@ -352,3 +352,29 @@ def test_records_are_whole_lines(polecat: Polecat) -> None:
     polecat.run("PostToolUse", {"x": "a\nb"})
     lines = (polecat.spool / recording.CURRENT).read_bytes().split(b"\n")
     assert (lines[0], lines[-1], len(lines)) == (b"", b"", 3)
+
+
+# -- whose hook it is ----------------------------------------------------------
+
+
+def below(client: str, polecat: Polecat) -> Ran:
+    """The hook run by a client that is itself a child of the test."""
+    return subprocess.run(
+        ["sh", "-c", f'{client}; "$@"; exit 0', "client", *HOOK, "PostToolUse"],
+        input=b"{}", capture_output=True, env=polecat.environ, check=False, timeout=20,
+    )  # fmt: skip
+
+
+def test_a_client_that_the_agent_starts_takes_nothing(polecat: Polecat) -> None:
+    polecat.run("SessionStart")  # the test is the client, and lives on
+    polecat.say("for the polecat")
+    assert silent(below(":", polecat))
+    assert len(polecat.events()) == 1
+    assert "for the polecat" in context(polecat.run("PostToolUse"))
+
+
+def test_a_client_that_follows_a_dead_one_takes_over(polecat: Polecat) -> None:
+    below(":", polecat)
+    polecat.say("hello")
+    assert "hello" in context(polecat.run("PostToolUse"))
+    assert len(polecat.events()) == 2

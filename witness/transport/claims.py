@@ -14,13 +14,19 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself takes longer to import than all that a hook does
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
 SUFFIX = ".json"
 CLAIM = ".claimed."
 DEPTH = 50
 # Gas Town's stale_claim_threshold: whoever claimed it that long ago is dead.
 STALE = 300.0
+# A modification time that is this near to the claim's needs no correction.
+_FRESH = 10.0
 NORMAL_TTL = 30 * 60.0
 URGENT_TTL = 2 * 3600.0
 LEDGER = "deliveries.jsonl"
@@ -160,7 +166,8 @@ def take(folder: str, name: str, now: float) -> str:
     claimed = f"{name}{CLAIM}{int(now):08x}"
     try:
         # Gas Town counts a claim's age from the file's modification time, so that must be the claim's time too.
-        os.utime(f"{folder}/{name}", (now, now))
+        if abs(now - os.stat(f"{folder}/{name}").st_mtime) > _FRESH:
+            os.utime(f"{folder}/{name}", (now, now))
         os.rename(f"{folder}/{name}", f"{folder}/{claimed}")
     except FileNotFoundError:
         return ""
@@ -179,7 +186,7 @@ def claimed_at(folder: str, claimed: str) -> float:
     except ValueError:
         return modified
     # Another program's digits are random; ours agree with the modification time that we have set.
-    return named if abs(named - modified) < 2 else modified
+    return named if abs(named - modified) < 2 * _FRESH else modified
 
 
 def claims(folder: str) -> list[str]:
@@ -238,8 +245,24 @@ def take_dropped(folder: str) -> int:
     return number
 
 
-def log(folder: str, stage: str, name: str, nudge: dict[str, Any], reason: str = "", **more: object) -> None:
-    """Add one fact to the ledger with one write."""
+def log(folder: str, stage: str, name: str, nudge: dict[str, Any], reason: str = "", **more: str) -> None:
+    """Add one fact to the ledger."""
+    log_all(folder, stage, [(name, nudge)], reason, **more)
+
+
+def log_all(
+    folder: str, stage: str, entries: Iterable[tuple[str, dict[str, Any]]], reason: str = "", **more: str
+) -> None:
+    """Add the same fact about several nudges to the ledger, with one write."""
+    lines = "".join(f"\n{_line(stage, name, nudge, reason, more)}\n" for name, nudge in entries)
+    file = os.open(f"{folder}/{LEDGER}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, lines.encode())
+    finally:
+        os.close(file)
+
+
+def _line(stage: str, name: str, nudge: dict[str, Any], reason: str, more: dict[str, str]) -> str:
     fields: dict[str, object] = {"t": time.time_ns(), "stage": stage, "file": name.partition(CLAIM)[0]}
     for key in ("sender", "kind", "thread_id", "message", "priority", "tries"):
         if nudge.get(key):
@@ -248,12 +271,7 @@ def log(folder: str, stage: str, name: str, nudge: dict[str, Any], reason: str =
         fields["reason"] = reason
     fields.update((key, value) for key, value in more.items() if value)
     pairs = (f"{quote(key)}:{value if isinstance(value, int) else quote(str(value))}" for key, value in fields.items())
-    line = f"\n{{{','.join(pairs)}}}\n".encode()
-    file = os.open(f"{folder}/{LEDGER}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(file, line)
-    finally:
-        os.close(file)
+    return f"{{{','.join(pairs)}}}"
 
 
 def in_ledger(folder: str, name: str, stage: str) -> bool:
@@ -296,7 +314,7 @@ class Locked:
         os.close(self._file)
 
 
-def recover(folder: str, now: float, delivered: Any = None) -> None:
+def recover(folder: str, now: float, delivered: Callable[[dict[str, Any]], bool] | None = None) -> None:
     """Deal with claims whose owner must be dead: delivered ones are cleared away, others wait again, once.
 
     Args:
@@ -343,8 +361,9 @@ def claim_due(folder: str, now: float, room: int = 1 << 30) -> list[tuple[str, d
             continue
         if instant(nudge.get("deliver_after")) > now:
             continue
+        text = nudge["message"]
         # The client counts UTF-16 units.
-        size = len(nudge["message"].encode("utf-16-le", "replace")) // 2 + _FRAME
+        size = len(text) + sum(char > "\uffff" for char in text) + _FRAME
         if taken and size > room:
             break
         claimed = take(folder, name, now)

@@ -31,6 +31,9 @@ EVENTS = (
 )
 # A hook of ours takes milliseconds; the client gives up on a hung one after this many seconds.
 _TIMEOUT = 10
+# After these the agent may sit at its prompt: a background hook waits beside it and wakes it when a nudge comes.
+_RESTING = ("SessionStart", "Stop")
+_WATCH = 7 * 24 * 3600
 # Events whose entries take a matcher.
 _MATCHED = ("PostToolUse", "PostToolUseFailure")
 
@@ -65,17 +68,20 @@ def interpreter() -> str:
     return str(getattr(sys, "_base_executable", "") or sys.executable)
 
 
-def _handler(event: str) -> dict[str, Any]:
+def _handler(argument: str, timeout: int) -> dict[str, Any]:
     return {
         "type": "command",
         "command": interpreter(),
-        "args": ["-S", "-I", str(hooks_dir() / PROGRAM), event],
-        "timeout": _TIMEOUT,
+        "args": ["-S", "-I", str(hooks_dir() / PROGRAM), argument],
+        "timeout": timeout,
     }
 
 
 def _entries(event: str) -> list[dict[str, Any]]:
-    entry: dict[str, Any] = {"hooks": [_handler(event)]}
+    handlers = [_handler(event, _TIMEOUT)]
+    if event in _RESTING:
+        handlers.append({**_handler("Idle", _WATCH), "asyncRewake": True})
+    entry: dict[str, Any] = {"hooks": handlers}
     return [{"matcher": "*", **entry} if event in _MATCHED else entry]
 
 

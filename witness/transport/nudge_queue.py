@@ -210,8 +210,13 @@ class NudgeQueue:
             claim: what was delivered.
             more: facts for the ledger (event, session, transcript).
         """
-        claims.log(self._path, "drained", claim.file, claim.fields, "", **more)
-        claims.drop(self._path, claim.claimed)
+        self.acknowledge_all([claim], **more)
+
+    def acknowledge_all(self, taken: list[Claim], **more: str) -> None:
+        """The same for several that went out together."""
+        claims.log_all(self._path, "drained", [(claim.file, claim.fields) for claim in taken], **more)
+        for claim in taken:
+            claims.drop(self._path, claim.claimed)
 
     def release(self, claim: Claim) -> None:
         """It was not delivered after all: let it wait again in its old place."""

@@ -8,7 +8,7 @@ disk tore spoils only itself. The payload is the client's own JSON, not parsed h
 """
 
 # pathlib and contextlib cost milliseconds at each tool call of each agent:
-# ruff: noqa: PTH104, PTH108, PTH116, PTH208, SIM105
+# ruff: noqa: PTH104, PTH108, PTH110, PTH116, PTH208, SIM105
 from __future__ import annotations
 
 import _socket
@@ -107,3 +107,64 @@ def anything_in(queue: str) -> bool:
     except OSError:
         return False
     return any(name.endswith(".json") or ".claimed." in name for name in names)
+
+
+# -- whose hook this is --------------------------------------------------------------------------------------------
+
+
+def is_own_client(spool: str, client: int) -> bool:
+    """Whether the polecat's own client runs this hook, rather than one that the agent has started below it.
+
+    A nested client inherits the polecat's environment, and where the hooks are installed for the whole user it runs
+    them too. The first client that calls owns the spool for as long as it lives.
+
+    Args:
+        spool: the spool.
+        client: the hook's parent.
+    """
+    path = f"{spool}/client"
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        pass
+    else:
+        owner = os.read(file, 100)
+        os.close(file)
+        number = owner.partition(b" ")[0]
+        if number == b"%d" % client:
+            return True
+        if number.isdigit() and owner == _identity(int(number)):
+            return False
+    temporary = f"{path}.{os.getpid()}"
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.write(file, _identity(client))
+    os.close(file)
+    os.rename(temporary, path)
+    return True
+
+
+def _identity(pid: int) -> bytes:
+    """A process, told apart from a later one of the same number where the kernel says when it began."""
+    try:
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        if os.path.exists("/proc/self/stat"):
+            return b"%d gone" % pid
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return b"%d gone" % pid
+        except PermissionError:
+            pass
+        return b"%d" % pid
+    fields = os.read(file, 4096).rpartition(b")")[2].split()
+    os.close(file)
+    return b"%d %b" % (pid, fields[19] if fields[0] not in b"ZX" else b"gone")
+
+
+def begin_work(spool: str) -> None:
+    """The agent is at work: whoever watches beside its prompt may go."""
+    try:
+        os.unlink(f"{spool}/idle")
+    except FileNotFoundError:
+        pass
