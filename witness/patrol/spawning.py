@@ -24,6 +24,7 @@ from witness.names import GroupId, check_name
 from witness.patrol import control
 from witness.patrol.act import Deeds
 from witness.patrol.rounds import Rounds
+from witness.patrol.task import read_task
 from witness.settings import Settings, load_settings
 from witness.spawn.environment import polecat_environment
 from witness.spawn.polecat import StartedPolecat, make_run_dir, start_polecat, write_private
@@ -82,6 +83,7 @@ class Prepared:
     variables: Mapping[str, str]
     molecule: str
     task: str
+    prompt: str
     settings: Settings
 
 
@@ -132,19 +134,29 @@ def prepare(town: Town, order: Order) -> Prepared:
         check_tmux()
     except UsageError as error:
         problems.append(Problem(str(error)))
+    task, wrong = read_task(order.task, order.issue or ("" if order.task else _issue_of(variables, workdir)), workdir)
+    problems += wrong
     if problems:
         raise DeclarationError(problems)
+    group = GroupId(rig, order.polecat, uuid.uuid4().hex)
     return Prepared(
-        GroupId(rig, order.polecat, uuid.uuid4().hex),
+        group,
         session,
         workdir,
         argv,
         specs,
         variables,
         str(molecule.path) if molecule else "",
-        order.task,
+        task.text,
+        task.prompt(group, [spec.name for spec in specs]),
         settings,
     )
+
+
+def _issue_of(variables: Mapping[str, str], workdir: Path) -> str:
+    """The molecule's own issue variable, where it names a file that is there."""
+    issue = variables.get("issue", "")
+    return issue if issue and (workdir / issue).is_file() else ""
 
 
 def _sidecars(
@@ -359,10 +371,14 @@ class Spawner:
 
 
 def launch_arguments(prepared: Prepared, run_dir: Path) -> list[str]:
-    """The agent's argument list with what its client needs to find our hooks."""
+    """The agent's argument list with what its client needs: our hooks, and the work as its first prompt."""
     settings = run_dir / "settings.json"
     write_private(settings, json.dumps(session_settings(), indent=2))
-    argv = list(prepared.argv)
-    if Path(argv[0]).name == "claude":
-        argv += ["--settings", str(settings)]
-    return argv
+    program, *rest = prepared.argv
+    # Kept for those who judge the agent against what it was told.
+    write_private(run_dir / "prompt.xml", prepared.prompt)
+    if Path(program).name != "claude":
+        return [program, *rest]
+    # The prompt goes first: a flag that takes several values would swallow it.
+    prompt = [prepared.prompt] if prepared.prompt else []
+    return [program, *prompt, *rest, "--settings", str(settings)]
