@@ -70,6 +70,11 @@ def read_task(task: str, issue: str, workdir: Path) -> tuple[Task, list[Problem]
                 return Task(file.read(_LARGEST_ISSUE).decode("utf-8-sig", errors="replace"), issue), []
         except OSError as error:
             return Task(), [Problem(f"cannot be read: {error}", issue)]
+    return _ask_bd(issue, workdir)
+
+
+def _ask_bd(issue: str, workdir: Path) -> tuple[Task, list[Problem]]:
+    """Gas Town's own issue tracker, where it is installed."""
     if not shutil.which("bd"):
         return Task(), [Problem(f"no file {issue!r} under {workdir}, and no bd to ask for an issue", "--issue")]
     try:
