@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from witness.cli.context import own_group
-from witness.errors import UsageError
+from witness.cli.gas_town import done_there
+from witness.errors import RunEndedError
+from witness.names import GroupId
 from witness.patrol.witness import Witness
 from witness.town import Town
 
 
-@click.command()
+class _Done(click.Command):
+    """Keeps the arguments as they were given: the real ``gt done`` has flags that we need not know."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.obj = list(args)
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Done, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.option(
     "--status",
     type=click.Choice(["COMPLETED", "ESCALATED", "DEFERRED"], case_sensitive=False),
     default="COMPLETED",
     help="How the work ended.",
 )
-def done(status: str) -> None:
+@click.pass_context
+def done(ctx: click.Context, status: str) -> None:
     """Say that this polecat's work is finished: the Witness ends it with all its sidecars.
 
-    Returns at once; the end comes a moment later, from outside.
+    Returns at once; the end comes a moment later, from outside. In a Gas Town the real gt done goes first, with all its
+    flags, and the group is ended only when it succeeded.
     """
     group = own_group()
-    if group is None:
-        raise UsageError("gt done is for polecats: GT_WITNESS_GROUP is not set here")
-    with Witness(Town.find()) as witness:
-        witness.done(group, status.upper())
+    town = Town.find()
+    with Witness(town) as witness:
+        group = group or _followed(witness)
+        if group is None:
+            raise click.UsageError("gt done is for polecats: GT_WITNESS_GROUP is not set here")
+        code = done_there(town, group, ctx.obj)
+        if code is None and ctx.args:
+            raise click.UsageError(f"no such option: {ctx.args[0]}")
+        if code:
+            sys.exit(code)
+        try:
+            witness.done(group, status.upper())
+        except RunEndedError:
+            if code is None:
+                raise
+            return  # the Witness saw it before we could say so
     click.echo(f"{group.address}: {status.upper()}; the Witness ends this group")
+
+
+def _followed(witness: Witness) -> GroupId | None:
+    """The group of a polecat that Gas Town itself has started: it bears no marker of ours, but a session."""
+    session = os.environ.get("GT_SESSION", "")
+    found = [group for group in witness.journal.groups.named(session) if group.session == session] if session else []
+    return found[0].id if len(found) == 1 else None

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from witness.cli.context import print_json
+from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
 from witness.errors import UsageError
 from witness.patrol.spawning import Order
@@ -118,15 +119,23 @@ def status(name: str, as_json: bool) -> None:
 @click.option("--all", "everybody", is_flag=True, help="Every polecat of the town, or of --rig.")
 @click.option("--rig", default="", help="With --all: only this rig.")
 @click.option("--dry-run", is_flag=True, help="Only say who would be ended.")
-@click.option("--force", is_flag=True, help="Passed on to the real gt, whose safety checks it skips.")
+@click.option("--force", is_flag=True, help="In a Gas Town: skip the safety checks of the real gt.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force: bool, as_json: bool) -> None:
-    """End polecats with all their sidecars and descendants, and prove that nothing survived."""
+    """End polecats with all their sidecars and descendants, and prove that nothing survived.
+
+    In a Gas Town the real gt polecat nuke goes first, for each polecat that has a worktree there. What its safety
+    checks keep is kept whole.
+    """
+    town = Town.find()
+    if everybody and len(names) == 1 and names[0] in town.rigs:
+        rig, names = names[0], ()  # as Gas Town writes it: gt polecat nuke RIG --all
     if bool(names) == everybody:
         raise UsageError("name the polecats to end, or say --all")
-    with Witness(Town.find()) as witness:
+    with Witness(town) as witness:
         groups = [witness.find(name) for name in names] or [group for group, _ in witness.polecats(rig)]
-        nuked = witness.end(groups, dry_run=dry_run)
+        free, refused = nuke_there(town, groups, force=force, dry_run=dry_run, quiet=as_json)
+        nuked = witness.end(free, dry_run=dry_run)
     rows = [each.as_json() for each in nuked]
     if as_json:
         print_json(rows)
@@ -135,7 +144,9 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
             click.echo(_sentence(each, row, dry_run))
         for survivor in row["survivors"]:
             click.echo(f"gt: {row['polecat']}: still alive: {survivor['pid']} {survivor['name']}", err=True)
-    if any(row["survivors"] for row in rows):
+    for group in refused:
+        click.echo(f"gt: {group.id.address}: the real gt refused to nuke it; nothing of it was ended", err=True)
+    if refused or any(row["survivors"] for row in rows):
         sys.exit(1)
 
 

@@ -73,10 +73,15 @@ def _given_environment() -> dict[str, str]:
     return environment
 
 
-def run_real_gt(real: Path, args: Sequence[str]) -> int:
+def run_real_gt(real: Path, args: Sequence[str], *, quiet: bool = False) -> int:
     """Run the real ``gt`` as a child, on our own streams, and wait for its end.
 
     Whoever interrupts or ends us means the child: signals are passed on, and its end decides.
+
+    Args:
+        real: the program.
+        args: its arguments.
+        quiet: send what it prints to our stderr, because our stdout is for JSON alone.
 
     Returns:
         Its exit code; 128 + n when signal n ended it.
@@ -86,7 +91,9 @@ def run_real_gt(real: Path, args: Sequence[str]) -> int:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    child = subprocess.Popen([NAME, *args], executable=real, env=_given_environment())
+    child = subprocess.Popen(
+        [NAME, *args], executable=real, env=_given_environment(), stdout=sys.stderr if quiet else None
+    )
 
     def pass_on(number: int, _: FrameType | None) -> None:
         if number != signal.SIGINT:  # the terminal sends that one to the child as well

@@ -182,7 +182,9 @@ class Witness:
             self.poke(run)
         deeds = Deeds()
         runs = [group.id.run for group in groups if group.id.run not in inside]
-        results = {each.run: each for each in self._rounds.end([(run, reason) for run in runs], deeds)}
+        # A group that the Witness has ended since it was looked up has nothing left to end.
+        results = {run: Ended(run, 0, (), 0.0) for run in runs}
+        results |= {each.run: each for each in self._rounds.end([(run, reason) for run in runs], deeds)}
         return [Nuked(group, results.get(group.id.run)) for group in groups]
 
     def _would_end(self, groups: Sequence[Group]) -> list[Nuked]:

@@ -1,0 +1,58 @@
+"""Gas Town's side of ending a polecat: its worktree, branch and bead are never ours to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from witness.cli.real_gt import find_real_gt, run_real_gt
+from witness.journal import Group
+from witness.names import GroupId
+from witness.town import Town
+
+
+def known_to_gas_town(town: Town, group: GroupId) -> bool:
+    """Whether Gas Town has a worktree for it; a polecat of ours alone has none."""
+    return town.gastown and town.worktree(group.rig, group.polecat) is not None
+
+
+def nuke_there(
+    town: Town, groups: Sequence[Group], *, force: bool, dry_run: bool, quiet: bool
+) -> tuple[list[Group], list[Group]]:
+    """Let the real ``gt polecat nuke`` end those that Gas Town knows, with its own safety checks.
+
+    It goes first. It checks before it touches anything, so what it refuses to end is as it was; what it ends, we then
+    make sure of.
+
+    Args:
+        town: the town.
+        groups: whom to end.
+        force: skip the safety checks.
+        dry_run: only let it say what it would do.
+        quiet: keep its words off stdout.
+
+    Returns:
+        (those that may be ended, those that it refused).
+    """
+    real = find_real_gt() if town.gastown else None
+    free: list[Group] = []
+    refused: list[Group] = []
+    for group in groups:
+        if real is None or not known_to_gas_town(town, group.id):
+            free.append(group)
+            continue
+        flags = [flag for flag, given in (("--force", force), ("--dry-run", dry_run)) if given]
+        code = run_real_gt(real, ["polecat", "nuke", group.id.address, *flags], quiet=quiet)
+        (free if code == 0 else refused).append(group)
+    return free, refused
+
+
+def done_there(town: Town, group: GroupId, args: Sequence[str]) -> int | None:
+    """Let the real ``gt done`` submit the work.
+
+    Returns:
+        Its exit code; None when this polecat is none of Gas Town's, or no real ``gt`` is here.
+    """
+    if not known_to_gas_town(town, group):
+        return None
+    real = find_real_gt()
+    return None if real is None else run_real_gt(real, ["done", *args])
