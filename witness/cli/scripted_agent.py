@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 # Long enough for a person to follow; the tests set it to nothing.
-_PAUSE = float(os.environ.get("GT_DEMO_PAUSE", "2.5"))
+_PAUSE = float(os.environ.get("SCRIPTED_AGENT_PAUSE", "2.5"))
 _HOOK_SECONDS = 10
 _BEFORE = 'check_between(len(lines), 1, 50, "lines_count", "lines")\n'
 _AFTER = (
