@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecars.inject.deliver import Deliverer
@@ -28,12 +29,14 @@ class Parts:
         material: its context.
         settings: the town's and the rig's.
         judge: who judges.
+        lack: what it has to do without, empty when nothing; said once in the town's history.
     """
 
     kind: SidecarType
     material: Material
     settings: Settings
     judge: Judge
+    lack: str = ""
 
     def observer(self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True) -> Observer:
         """The sidecar's mind over a journal.
@@ -62,9 +65,31 @@ def assemble(assignment: Assignment) -> Parts:
     kind = load_type(assignment.type, town, assignment.group.rig, workdir, assignment.overrides)
     settings = load_settings(town, assignment.group.rig) if town else Settings()
     material = gather(kind, assignment)
-    return Parts(kind, material, settings, make_judge(kind, material))
+    return furnish(kind, material, settings, workdir)
 
 
-def make_judge(kind: SidecarType, material: Material) -> Judge:
-    """The judge that a type asks for."""
-    return RulesJudge(kind.rules, material)
+def furnish(kind: SidecarType, material: Material, settings: Settings, workdir: Path) -> Parts:
+    """Give a type with its context the judge that it asks for, or the next best that there is.
+
+    Without a key, a type that wants a model runs on those of its rules that reach its threshold by themselves; one
+    without such rules stays silent. Either is said once.
+    """
+    rules = (*material.rules, *kind.rules)
+    if kind.judge == "command":
+        from sidecars.judge.command import CommandJudge
+
+        return Parts(kind, material, settings, CommandJudge(kind, material, workdir))
+    if not kind.asks_model:
+        return Parts(kind, material, settings, RulesJudge(rules, material))
+    key = os.environ.get(settings.key_env, "")
+    if not key:
+        sure = tuple(rule for rule in rules if rule.confidence >= kind.threshold)
+        lack = f"no key in {settings.key_env}: " + ("it runs on its rules alone" if sure else "it stays silent")
+        return Parts(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
+    from sidecars.judge.combined import CombinedJudge
+    from sidecars.judge.model import Endpoint, ModelJudge
+
+    model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model))
+    if kind.judge == "model":
+        return Parts(kind, material, settings, model)
+    return Parts(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model))

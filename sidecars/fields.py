@@ -16,9 +16,9 @@ SOURCES: Mapping[str, str] = {
     "issue": "the issue or task, with files: and not: of its front matter",
     "prompt": "the blocks of the polecat's prompt",
     "mcp": "the project's MCP servers and, where allowed, their tools",
-    "commands": "gt's own commands",
 }
-FILE_SOURCE = "files:"
+# Sources that name something: files of the project that may be missing, and files of the type's own folder.
+NAMED_SOURCES = ("files:", "own:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ def _confidence(value: Any) -> Confidence:
 def _sources(value: Any) -> tuple[str, ...]:
     found = _strings(value)
     for source in found:
-        if source not in SOURCES and not source.startswith(FILE_SOURCE):
-            raise ValueError(f"{source!r} is not a source: one of {', '.join(SOURCES)}, or files:GLOB")
+        if source not in SOURCES and not source.startswith(NAMED_SOURCES):
+            raise ValueError(f"{source!r} is not a source: one of {', '.join(SOURCES)}, files:GLOB or own:FILE")
     return found
 
 
@@ -138,9 +138,14 @@ RULE_FIELDS: Mapping[str, Field] = {
     "output": Field(_expression, _PATTERN, "found in the tool's answer"),
     "unless": Field(_expression, _PATTERN, "found anywhere in the action, it silences the rule"),
     "lines_over": Field(_whole(0, 100_000), {"type": "integer", "minimum": 0}, "more lines were written than this"),
-    "lacks_block": Field(_string, _TEXT, "the polecat's prompt has no block of this type"),
+    "lacks_block": Field(_string, _TEXT, "the polecat's prompt has no block of this type, and there is one to give"),
+    "defines": Field(_one_of("@apis"), {"const": "@apis"}, "a name is defined anew that the argument's files define"),
+    "given": Field(_expression, _PATTERN, "the rule holds only where the sidecar's documents match this"),
     "confidence": Field(_confidence, _LEVEL, "how sure the rule is"),
+    "once": Field(_flag, {"type": "boolean"}, "it speaks once in a run"),
+    "final": Field(_flag, {"type": "boolean"}, "no model is asked whether it is right"),
     "snippet": Field(_string, _TEXT, "name of the text that is said"),
+    "say": Field(_string, _TEXT, "the text that is said, in place of a snippet"),
 }
 
 FIELDS: Mapping[str, Field] = {
@@ -163,8 +168,11 @@ FIELDS: Mapping[str, Field] = {
     "model": Field(_string, _TEXT, "the model's id; the town's setting when empty"),
     "max_tokens": Field(_whole(64, 8192), {"type": "integer"}, "upper end of the model's answer"),
     "batch": Field(_duration(0, 600), _DURATION, "wait for more actions before a model is asked"),
+    "calls_per_hour": Field(_whole(1, 3600), {"type": "integer"}, "how often a model may be asked"),
     "command": Field(_strings, _TEXTS, "the judge program and its arguments"),
-    "context": Field(_sources, _TEXTS, "where the judge's context comes from: " + ", ".join([*SOURCES, "files:GLOB"])),
+    "context": Field(
+        _sources, _TEXTS, "where the judge's context comes from: " + ", ".join([*SOURCES, "files:GLOB", "own:FILE"])
+    ),
     "rules": Field(lambda value: value, {"type": "array"}, "the rules"),
     "prompt": Field(_string, _TEXT, "instructions to the model, in place of prompt.md"),
 }
@@ -175,7 +183,8 @@ def json_schema() -> dict[str, Any]:
     rule = {
         "type": "object",
         "additionalProperties": False,
-        "required": ["name", "snippet"],
+        "required": ["name"],
+        "oneOf": [{"required": ["snippet"]}, {"required": ["say"]}],
         "properties": {name: {**each.schema, "description": each.about} for name, each in RULE_FIELDS.items()},
     }
     properties = {name: {**each.schema, "description": each.about} for name, each in FIELDS.items()}

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sidecars.inject.deliver import Deliverer, address, compose
 from sidecars.inject.gate import Gates
+from sidecars.judge.pace import Pace
 from sidecars.judge.verdict import Judge, Verdict, quoted_from
 from sidecars.observe.observation import Observation
 from sidecars.sidecar_type import SidecarType
@@ -18,6 +19,9 @@ from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.errors import QueueFullError
 from witness.journal import Decision, Journal, Usage
+
+_STALE = 600.0
+_MOST_WAITING = 100
 
 
 class Observer:
@@ -47,9 +51,22 @@ class Observer:
         self._kind, self._assignment, self._judge, self._gates = kind, assignment, judge, gates
         self._journal, self._clock, self._deliverer = journal, clock, deliverer
         self._silenced = ""
+        # What waits for a slow judge, and since when.
+        self._waiting: list[Observation] = []
+        self._since = 0.0
+        run, name = assignment.group.run, assignment.name
+        self._pace = Pace(journal, run, name, kind.calls_per_hour, clock) if kind.asks_model else None
 
-    def consider(self, seen: Sequence[Observation], position: str = "") -> list[Decision]:
-        """Judge what was seen, record every decision, and deliver what passes the gates.
+    @property
+    def due(self) -> float | None:
+        """Seconds until ``ask`` should be called; None while nobody waits."""
+        if not self._waiting:
+            return None
+        due = self._since + self._kind.batch - self._clock.monotonic()
+        return max(0.0, due, self._pace.wait() if self._pace else 0.0)
+
+    def take(self, seen: Sequence[Observation], position: str = "") -> list[Decision]:
+        """Judge at once what can be judged at once; the rest waits for ``ask``.
 
         Decisions and the reading position are one transaction, so that a sidecar that is killed in between neither
         judges an event twice nor skips one; a nudge that was recorded and not queued is queued by ``recover``.
@@ -61,7 +78,49 @@ class Observer:
         Raises:
             JournalError: the journal cannot be used.
         """
-        verdicts = self._verdicts(seen)
+        began = self._clock.monotonic()
+        verdicts, later = self._judge.sift(seen) if seen else ([], [])
+        seconds = (self._clock.monotonic() - began) / max(1, len(verdicts))
+        verdicts = [
+            verdict if verdict.usage else replace(verdict, usage=Usage(seconds=seconds)) for verdict in verdicts
+        ]
+        if later and not self._waiting:
+            self._since = self._clock.monotonic()
+        self._wait_for(later)
+        return self._record(verdicts, seen, "" if self._waiting else position)
+
+    def ask(self, position: str = "") -> list[Decision]:
+        """Put what waits to the slow judge, all of it at once.
+
+        Args:
+            position: as for ``take``.
+        """
+        if self._silenced_now() and self._kind.asks_model:
+            self._waiting.clear()
+            return self._record([], [], position)
+        asked, self._waiting = self._waiting, []
+        verdicts = self._judge.judge(asked)
+        failure = next((verdict for verdict in verdicts if verdict.passing), None)
+        if self._pace and any(verdict.usage and verdict.usage.calls for verdict in verdicts):
+            if failure:
+                self._pace.failed(failure.pause)
+            else:
+                self._pace.succeeded()
+        if failure and not self._pace:
+            failure = None
+        if failure:
+            self._wait_for(asked)  # asked again when the trouble is over
+            position = ""
+        return self._record(verdicts, asked, position)
+
+    def _wait_for(self, later: Sequence[Observation]) -> None:
+        oldest = self._clock.wall() - _STALE
+        # What happened long ago (a backlog at the start, an hour of trouble) is no longer worth a word, nor a call.
+        self._waiting = [each for each in [*self._waiting, *later] if not each.time or each.time >= oldest][
+            -_MOST_WAITING:
+        ]
+
+    def _record(self, verdicts: Sequence[Verdict], seen: Sequence[Observation], position: str) -> list[Decision]:
         spoken: list[tuple[Decision, float]] = []
         decisions = []
         with self._journal.transaction():
@@ -92,25 +151,20 @@ class Observer:
 
     # -- one verdict ------------------------------------------------------------------------------------------------
 
-    def _verdicts(self, seen: Sequence[Observation]) -> list[Verdict]:
-        if not seen:
-            return []
+    def _silenced_now(self) -> str:
+        """Why nobody may ask the model just now; each change is one line of the town's history."""
         silenced = self._gates.stopped() or self._gates.over_budget()
         if silenced.partition(":")[0] != self._silenced.partition(":")[0]:
-            self._journal.note(
-                self._clock.wall(),
-                "sidecar-silenced" if silenced else "sidecar-speaks-again",
-                run=self._assignment.group.run,
-                member=self._assignment.name,
-                reason=silenced or self._silenced,
-            )
+            kind = "sidecar-silenced" if silenced else "sidecar-speaks-again"
+            self.note(kind, silenced or self._silenced)
             self._silenced = silenced
-        if silenced and self._kind.asks_model:
-            return []
-        began = self._clock.monotonic()
-        verdicts = self._judge.judge(seen)
-        seconds = (self._clock.monotonic() - began) / max(1, len(verdicts))
-        return [verdict if verdict.usage else replace(verdict, usage=Usage(seconds=seconds)) for verdict in verdicts]
+        return silenced
+
+    def note(self, kind: str, reason: str) -> None:
+        """Add a line about this sidecar to the town's history."""
+        self._journal.note(
+            self._clock.wall(), kind, run=self._assignment.group.run, member=self._assignment.name, reason=reason
+        )
 
     def _decide(self, verdict: Verdict, seen: Sequence[Observation]) -> tuple[Decision, float]:
         decision = Decision(

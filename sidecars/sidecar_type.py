@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sidecars.judge.verdict import Confidence
 
@@ -29,9 +30,14 @@ class Rule:
         command, text, output: expressions found in the shell command, in the new text, in the tool's answer.
         unless: an expression; found anywhere in the action, it silences the rule.
         lines_over: more non-blank lines were written than this; -1 means any number.
-        lacks_block: the polecat's prompt holds no block of this type.
+        lacks_block: the polecat's prompt holds no block of this type, and the sidecar has one to give.
+        defines: a name is defined in the new text that the project has already (``@apis``).
+        given: an expression; found nowhere in the sidecar's documents, the rule does not hold.
         confidence: how sure the rule is.
-        snippet: what is said.
+        once: it speaks once in a run.
+        final: no model is asked whether it is right.
+        snippet: name of what is said.
+        say: what is said, in place of a snippet.
     """
 
     name: str
@@ -49,8 +55,13 @@ class Rule:
     unless: str = ""
     lines_over: int = -1
     lacks_block: str = ""
+    defines: str = ""
+    given: str = ""
     confidence: Confidence = Confidence.HIGH
+    once: bool = False
+    final: bool = False
     snippet: str = ""
+    say: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +87,13 @@ class SidecarType:
         model: the model's id; empty means the town's setting.
         max_tokens: upper end of the model's answer.
         batch: wait this long for more actions before a model is asked.
+        calls_per_hour: how often a model may be asked; actions wait for their turn, none is dropped.
         command: the judge program's argument list.
         context: where the judge's context comes from, as ``sidecars.material`` reads it.
         rules: the rules.
         prompt: the instructions to the model.
         snippets: pre-written texts by name.
+        folders: where its files stand, the nearest first.
         origins: where each field was set, as ``file:line``.
     """
 
@@ -102,11 +115,13 @@ class SidecarType:
     model: str = ""
     max_tokens: int = 1024
     batch: float = 2.0
+    calls_per_hour: int = 30
     command: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     prompt: str = ""
     snippets: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -7,12 +7,12 @@ folder, then whatever the molecule overrides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
-from sidecars.fields import FIELDS, RULE_FIELDS
-from sidecars.sidecar_type import Rule, SidecarType
+from sidecars.fields import FIELDS
+from sidecars.rule_reader import read_rules
+from sidecars.sidecar_type import SidecarType
 from sidecars.yamlfile import Document, load_yaml
 from witness.errors import DeclarationError, NotFoundError, Problem
 
@@ -81,7 +81,7 @@ def load_type(
             origins[key] = f"{document.path}:{line}" if (line := document.lines.get(key, 0)) else document.path
     if problems:
         raise DeclarationError(problems)
-    made = SidecarType(name=name, snippets=snippets, origins=origins, **merged)
+    made = SidecarType(name=name, snippets=snippets, origins=origins, folders=tuple(reversed(layers)), **merged)
     if problems := _contradictions(made):
         raise DeclarationError(problems)
     return made
@@ -128,38 +128,10 @@ def _fields(document: Document, problems: list[Problem]) -> dict[str, Any]:
             problems.append(document.problem(f"unknown key; known are {', '.join(FIELDS)}", key))
             continue
         try:
-            found[key] = _rules(document, value, problems) if key == "rules" else FIELDS[key].convert(value)
+            found[key] = read_rules(document, value, problems) if key == "rules" else FIELDS[key].convert(value)
         except ValueError as error:
             problems.append(document.problem(str(error), key))
     return found
-
-
-def _rules(document: Document, value: Any, problems: list[Problem]) -> tuple[Rule, ...]:
-    if not isinstance(value, list):
-        raise ValueError("must be a list of rules")
-    rules = []
-    for index, raw in enumerate(value):
-        key = f"rules.{index}"
-        if not isinstance(raw, dict):
-            problems.append(document.problem("a rule is a mapping with at least name and snippet", key))
-            continue
-        given: dict[str, Any] = {}
-        for name, each in raw.items():
-            if name not in RULE_FIELDS:
-                problems.append(
-                    document.problem(f"unknown key of a rule; known are {', '.join(RULE_FIELDS)}", f"{key}.{name}")
-                )
-                continue
-            try:
-                given[name] = RULE_FIELDS[name].convert(each)
-            except ValueError as error:
-                problems.append(document.problem(str(error), f"{key}.{name}"))
-        problems += [document.problem("is missing", f"{key}.{name}") for name in ("name", "snippet") if name not in raw]
-        if given.get("name"):
-            rules.append(Rule(**given))
-    doubles = {rule.name for rule in rules if sum(other.name == rule.name for other in rules) > 1}
-    problems += [document.problem(f"two rules are named {name!r}", "rules") for name in sorted(doubles)]
-    return tuple(rules)
 
 
 def _snippets(document: Document, problems: list[Problem]) -> dict[str, str]:
@@ -172,13 +144,6 @@ def _snippets(document: Document, problems: list[Problem]) -> dict[str, str]:
     return found
 
 
-_CONDITIONS = tuple(
-    each.name
-    for each in dataclass_fields(Rule)
-    if each.name not in ("name", "confidence", "snippet", "unless", "but_not")
-)
-
-
 def _contradictions(made: SidecarType) -> list[Problem]:
     """What is wrong between fields that are right by themselves."""
     problems = []
@@ -187,13 +152,10 @@ def _contradictions(made: SidecarType) -> list[Problem]:
         file, _, line = made.origins.get(key.split(".", maxsplit=1)[0], made.name).rpartition(":")
         problems.append(Problem(message, file or line, int(line) if file and line.isdigit() else 0, key))
 
-    empty = Rule(name="")
     for index, rule in enumerate(made.rules):
         if rule.snippet and rule.snippet not in made.snippets:
             known = ", ".join(made.snippets) or "none"
             wrong(f"rule {rule.name!r} names no snippet of snippets.yaml (known: {known})", f"rules.{index}.snippet")
-        if all(getattr(rule, name) == getattr(empty, name) for name in _CONDITIONS):
-            wrong(f"rule {rule.name!r} has no condition and would fire at every action", f"rules.{index}")
     if "rules" in made.judge and not made.rules:
         wrong(f"judge {made.judge!r} needs at least one rule", "judge")
     if made.judge == "command" and not made.command:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from sidecars.assembly import Parts
+from sidecars.assembly import Parts, furnish
 from sidecars.heartbeat import Heartbeat
 from sidecars.observe.life import AgentLife
-from sidecars.observe.observation import Observation
 from sidecars.observe.spooled import EventWatch
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
 from witness.journal import Journal
+from witness.prompt_blocks import TEXT, present
 from witness.transport.event_spool import WakeSocket
 
 
@@ -30,9 +31,6 @@ class Vigil:
         self._parts, self._assignment = parts, assignment
         self._clock = clock or SystemClock()
         self._stack = ExitStack()
-        # Actions that wait for a slow judge, and since when.
-        self._gathered: list[Observation] = []
-        self._since = 0.0
 
     def __enter__(self) -> Self:
         kind, assignment, enter = self._parts.kind, self._assignment, self._stack.enter_context
@@ -45,9 +43,13 @@ class Vigil:
         except BaseException:
             self._stack.close()
             raise
-        position = self._journal.decisions.cursor(assignment.group.run, assignment.name)
-        self._events = EventWatch(kind, assignment, position)
+        run, decisions = assignment.group.run, self._journal.decisions
+        judged = [decision.event for decision in decisions.of(run, assignment.name)]
+        self._events = EventWatch(kind, assignment, decisions.cursor(run, assignment.name), judged)
         self._observer = self._parts.observer(assignment, self._journal, self._clock)
+        if self._parts.lack and not self._journal.fact(fact := f"lack:{run}:{assignment.name}"):
+            self._journal.remember(fact, self._parts.lack)
+            self._observer.note("sidecar-lacks", self._parts.lack)
         self._observer.recover()
         self._beat.beat()
         return self
@@ -66,9 +68,8 @@ class Vigil:
     @property
     def patience(self) -> float:
         """Seconds that may pass before the next look if nothing wakes us."""
-        if self._gathered:
-            return max(0.0, min(self._since + self._parts.kind.batch - self._clock.monotonic(), self._parts.kind.poll))
-        return self._parts.kind.poll
+        due = self._observer.due
+        return self._parts.kind.poll if due is None else min(due, self._parts.kind.poll)
 
     def look(self) -> None:
         """Read what is new, consider it, and only then let the hooks go that wait for it."""
@@ -81,14 +82,21 @@ class Vigil:
                 wake.answer()
 
     def _read(self) -> None:
-        if self._parts.kind.instant:
-            while (seen := self._events.look()) is not None:
-                self._observer.consider(seen, self._events.position)
-            return
+        observer = self._observer
         while (seen := self._events.look()) is not None:
-            if seen and not self._gathered:
-                self._since = self._clock.monotonic()
-            self._gathered += seen
-        if self._gathered and self._clock.monotonic() - self._since >= self._parts.kind.batch:
-            seen, self._gathered = self._gathered, []
-            self._observer.consider(seen, self._events.position)
+            observer.take(seen, self._events.position)
+            self._learn_prompt()
+        if observer.due == 0.0:
+            observer.ask(self._events.position)
+
+    def _learn_prompt(self) -> None:
+        """Where nobody has left the polecat's prompt, the first one that is typed is taken for it."""
+        kind, material = self._parts.kind, self._parts.material
+        if not self._events.prompt or material.blocks is not None or "prompt" not in kind.context:
+            return
+        blocks = present(self._events.prompt) - {TEXT}
+        if blocks:
+            material = replace(material, blocks=blocks)
+            workdir = Path(self._assignment.workdir)
+            self._parts = furnish(kind, material, self._parts.settings, workdir)
+            self._observer = self._parts.observer(self._assignment, self._journal, self._clock)

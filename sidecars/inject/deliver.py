@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sidecars.judge.verdict import Verdict
+from sidecars.judge.words import fill
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.journal import Decision
@@ -17,7 +18,6 @@ LONGEST = 600
 _SENTENCES = 2
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'`(\[]?[A-Z0-9])")
 _TAG = re.compile(r"<(?=[/!?A-Za-z])")
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _OWN_PREFIX = re.compile(r"\[\s*sidecar\s*:[^\]]*\]?", re.IGNORECASE)
 
 
@@ -41,8 +41,7 @@ def compose(verdict: Verdict, snippets: Mapping[str, str]) -> str:
     """
     template = snippets.get(verdict.snippet, "")
     if template:
-        values = dict(verdict.values)
-        return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
+        return fill(template, dict(verdict.values))
     return " ".join(_SENTENCE_END.split(verdict.message.strip())[:_SENTENCES])
 
 

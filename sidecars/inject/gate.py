@@ -74,6 +74,7 @@ class Gates:
         for refusal in (
             self._duplicate(said, message, now),
             self._cooldown(own, now),
+            self._said_before(own, verdict),
             f"cap: {kind.cap} injections in this run" if len(own) >= kind.cap else "",
         ):
             if refusal:
@@ -99,6 +100,12 @@ class Gates:
         for each in reversed(recent):
             if same_thing(each.message, message):
                 return f"duplicate: {each.sidecar} said it {now - each.monotonic:.0f} s ago"
+        return ""
+
+    def _said_before(self, own: list[Decision], verdict: Verdict) -> str:
+        # The ledger's reason begins with the rule's name.
+        if verdict.once and any(each.reason.partition(",")[0] == verdict.rule for each in own):
+            return f"once: rule {verdict.rule} has spoken in this run"
         return ""
 
     def _cooldown(self, own: list[Decision], now: float) -> str:

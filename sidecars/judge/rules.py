@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import translate
 
 from sidecars.judge.pathset import PathSet, path_set
 from sidecars.judge.verdict import Verdict
-from sidecars.material import Material
+from sidecars.judge.words import fill
+from sidecars.material.definitions import defined_names, fold
+from sidecars.material.material import Material
 from sidecars.observe.observation import Observation
 from sidecars.sidecar_type import Rule
 
@@ -35,6 +37,9 @@ class RulesJudge:
     def __init__(self, rules: Sequence[Rule], material: Material) -> None:
         self._rules = [(rule, _conditions(rule, material)) for rule in rules]
 
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        return self.judge(seen), []
+
     def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
         return [self._first(observation) for observation in seen]
 
@@ -54,6 +59,9 @@ class RulesJudge:
                     evidence=_evidence(observation, values),
                     confidence=rule.confidence,
                     snippet=rule.snippet,
+                    message=fill(rule.say, values),
+                    once=rule.once,
+                    final=rule.final,
                     observation=observation.id,
                     rule=rule.name,
                     values=tuple(values.items()),
@@ -83,10 +91,14 @@ def _conditions(rule: Rule, material: Material) -> list[_Condition] | None:
         conditions.append(
             lambda seen: {"lines": str(seen.lines_written)} if seen.lines_written > rule.lines_over else None
         )
+    if rule.given and not _stands_in(rule.given, material.documents):
+        return None
     if rule.lacks_block:
-        if material.blocks is None or rule.lacks_block in material.blocks:
+        block = rule.lacks_block
+        content = material.library.get(block, "")
+        if material.blocks is None or block in material.blocks or not content:
             return None
-        conditions.append(lambda seen: {"block": rule.lacks_block})
+        conditions.append(lambda seen: {"block": block, "content": content})
     paths = _path_conditions(rule, material)
     if paths is None:
         return None
@@ -94,10 +106,28 @@ def _conditions(rule: Rule, material: Material) -> list[_Condition] | None:
     for part in ("command", "text", "output"):
         if pattern := getattr(rule, part):
             conditions.append(_matches(part, pattern))
+    if rule.defines:
+        if not material.names:
+            return None
+        conditions.append(lambda seen: _defined_anew(seen, material.names))
     if rule.unless:
         unless = re.compile(rule.unless)
         conditions.append(lambda seen: None if unless.search(seen.rendered()) else {})
     return conditions
+
+
+def _stands_in(pattern: str, documents: Sequence[tuple[str, str]]) -> bool:
+    expression = re.compile(pattern, re.MULTILINE)
+    return any(expression.search(text) for _, text in documents)
+
+
+def _defined_anew(seen: Observation, names: Mapping[str, str]) -> dict[str, str] | None:
+    """A name in the new text that the project defines elsewhere; where it is defined may be edited, of course."""
+    for name in defined_names(seen.text):
+        home = names.get(fold(name))
+        if home and home.rpartition(" in ")[2] not in seen.written:
+            return {"name": name, "api": home, "match": name}
+    return None
 
 
 def _matches(part: str, pattern: str) -> _Condition:

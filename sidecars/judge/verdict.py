@@ -48,8 +48,12 @@ class Verdict:
         observation: id of what it is about.
         rule: name of the rule that fired, empty for others.
         values: what a snippet's placeholders stand for.
+        once: it is said once in a run.
+        final: no model is asked whether it is right.
         usage: what it cost, None when nothing.
         error: why there is no verdict; a judge that fails stays silent.
+        passing: the failure passes by itself, and the same may be asked again later.
+        pause: seconds for which the judge's server asked to be left alone.
     """
 
     signal: bool
@@ -60,12 +64,24 @@ class Verdict:
     observation: str = ""
     rule: str = ""
     values: tuple[tuple[str, str], ...] = ()
+    once: bool = False
+    final: bool = False
     usage: Usage | None = None
     error: str = ""
+    passing: bool = False
+    pause: float = 0.0
 
 
 class Judge(Protocol):
     """Anything that can tell whether something needs saying."""
+
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        """Judge at once what costs nothing.
+
+        Returns:
+            (verdicts, the actions that ``judge`` has to be asked about).
+        """
+        ...
 
     def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
         """Judge completed actions, oldest first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from sidecars.judge.rules import tool_filter
 from sidecars.observe.events import EventReader
@@ -22,13 +23,17 @@ class EventWatch:
         kind: says which tools are looked at.
         assignment: where the spool is.
         position: where the last reader stopped, empty for the beginning.
+        judged: ids of events that were judged already, though the position stands before them.
     """
 
-    def __init__(self, kind: SidecarType, assignment: Assignment, position: str) -> None:
+    def __init__(self, kind: SidecarType, assignment: Assignment, position: str, judged: Iterable[str] = ()) -> None:
         self._spool = SpoolReader(assignment.spool, position)
         self._reader = EventReader(assignment.workdir)
         self._wanted = tool_filter(kind.tools)
         self._known: deque[tuple[str, str, str]] = deque(maxlen=_REMEMBERED)
+        self._judged = frozenset(judged)
+        #: The last prompt that was typed to the agent, empty when none came by.
+        self.prompt = ""
         #: How many events have come, of any kind.
         self.count = 0
 
@@ -45,10 +50,14 @@ class EventWatch:
         found = []
         for event in events:
             self.count += 1
-            if event.key in self._known:
+            if event.key in self._known or event.id in self._judged:
                 continue
             self._known.append(event.key)
             observation = self._reader.read(event.payload, event.id, event.time, event.cut)
-            if observation is not None and not observation.prompt and self._wanted(observation.tool):
+            if observation is None:
+                continue
+            if observation.prompt:
+                self.prompt = observation.prompt
+            elif self._wanted(observation.tool):
                 found.append(observation)
         return found

@@ -91,9 +91,19 @@ class ScriptedJudge:
         self.answers = list(answers)
         self.asked: list[list[Observation]] = []
 
+    def sift(self, seen: Any) -> tuple[list[Verdict], list[Observation]]:
+        return self.judge(seen), []
+
     def judge(self, seen: Any) -> list[Verdict]:
         self.asked.append(list(seen))
         return self.answers.pop(0)
+
+
+class SlowJudge(ScriptedJudge):
+    """One that has to be asked, as a model."""
+
+    def sift(self, seen: Any) -> tuple[list[Verdict], list[Observation]]:
+        return [], list(seen)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.material import gather, split_front_matter
+from sidecars.material import gather
+from sidecars.material.front_matter import read_front_matter
 from sidecars.type_files import load_type
 from witness.assignment import Assignment
 from witness.errors import DeclarationError
@@ -38,11 +39,13 @@ def test_variables_beat_both(assignment: Assignment) -> None:
 
 @pytest.mark.parametrize("text", ["", "no front matter", "---\nunclosed: true\n", "----\nfiles: x\n---\n"])
 def test_an_issue_without_front_matter(text: str) -> None:
-    assert split_front_matter(text, "i") == ({}, text)
+    front = read_front_matter(text, "i")
+    assert (front.sets, front.rules, front.body) == ({}, (), text)
 
 
 def test_a_byte_order_mark_and_windows_lines() -> None:
-    assert split_front_matter("\ufeff---\r\nfiles: [a]\r\n---\r\nBody\r\n", "i") == ({"files": ("a",)}, "Body\r\n")
+    front = read_front_matter("\ufeff---\r\nfiles: [a]\r\n---\r\nBody\r\n", "i")
+    assert (front.sets, front.body) == ({"files": ("a",)}, "Body\r\n")
 
 
 def test_a_missing_file_is_a_fault(assignment: Assignment) -> None:

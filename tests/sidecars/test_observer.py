@@ -29,7 +29,7 @@ def queue(assignment: Assignment, clock: ManualClock) -> NudgeQueue:
 
 def test_every_verdict_is_in_the_ledger(make_observer: Callable[..., Observer], journal: Journal) -> None:
     observer = make_observer(ScriptedJudge([Verdict(False, observation="e1"), SIGNAL]))
-    observer.consider(SEEN, "7:1")
+    observer.take(SEEN, "7:1")
     assert [(each.outcome, each.event) for each in journal.decisions.of("run-1")] == [
         ("silent", "e1"),
         ("injected", "e2"),
@@ -39,7 +39,7 @@ def test_every_verdict_is_in_the_ledger(make_observer: Callable[..., Observer], 
 
 def test_nothing_seen_still_moves_the_position(make_observer: Callable[..., Observer], journal: Journal) -> None:
     judge = ScriptedJudge()
-    make_observer(judge).consider([], "7:9")
+    make_observer(judge).take([], "7:9")
     assert judge.asked == []
     assert journal.decisions.cursor("run-1", "scope") == "7:9"
 
@@ -47,7 +47,7 @@ def test_nothing_seen_still_moves_the_position(make_observer: Callable[..., Obse
 def test_a_deferred_signal_waits_in_the_queue(
     make_observer: Callable[..., Observer], assignment: Assignment, clock: ManualClock, queue: NudgeQueue
 ) -> None:
-    make_observer(ScriptedJudge([SIGNAL]), name="first").consider(SEEN)
+    make_observer(ScriptedJudge([SIGNAL]), name="first").take(SEEN)
     mine = replace(assignment, name="second")
     late = make_observer(
         ScriptedJudge([replace(SIGNAL, message="Something else.")]),
@@ -55,7 +55,7 @@ def test_a_deferred_signal_waits_in_the_queue(
         gap=5.0,
         deliverer=Deliverer(mine, clock),
     )
-    late.consider(SEEN)
+    late.take(SEEN)
     assert queue.claim() == []
     clock.advance(5.1)
     (claim,) = queue.claim()
@@ -67,7 +67,7 @@ def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., Observer], j
         def enqueue(self, decision: Decision, deliver_after: float) -> str:
             raise QueueFullError("50 wait")
 
-    make_observer(ScriptedJudge([SIGNAL]), deliverer=Full()).consider(SEEN)
+    make_observer(ScriptedJudge([SIGNAL]), deliverer=Full()).take(SEEN)
     (decision,) = journal.decisions.of("run-1")
     assert (decision.stage, decision.reason) == ("undelivered", "queue: 50 wait")
 
@@ -87,7 +87,7 @@ def test_killed_between_the_ledger_and_the_queue(
             raise Killed
 
     with pytest.raises(Killed):
-        make_observer(ScriptedJudge([SIGNAL]), deliverer=Dying(assignment, clock)).consider(SEEN)
+        make_observer(ScriptedJudge([SIGNAL]), deliverer=Dying(assignment, clock)).take(SEEN)
     successor = make_observer(ScriptedJudge(), deliverer=Deliverer(assignment, clock))
     successor.recover()
     successor.recover()
@@ -113,6 +113,6 @@ def test_killed_between_the_queue_and_the_ledger(
             raise Killed
 
     with pytest.raises(Killed):
-        make_observer(ScriptedJudge([SIGNAL]), deliverer=Dying(assignment, clock)).consider(SEEN)
+        make_observer(ScriptedJudge([SIGNAL]), deliverer=Dying(assignment, clock)).take(SEEN)
     make_observer(ScriptedJudge(), deliverer=Deliverer(assignment, clock)).recover()
     assert len(queue.pending()) == 1

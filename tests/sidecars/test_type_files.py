@@ -68,7 +68,7 @@ def test_an_unknown_type_names_those_that_are_known() -> None:
         ("rules: 3\n", "rules: must be a list of rules"),
         ("rules:\n- x\n", "sidecar.yaml:2: rules.0: a rule is a mapping"),
         ("rules:\n- name: a\n  snippet: s\n  tool: Edit\n", "sidecar.yaml:4: rules.0.tool: unknown key of a rule"),
-        ("rules:\n- name: a\n  tools: Edit\n", "sidecar.yaml:2: rules.0.snippet: is missing"),
+        ("rules:\n- name: a\n  tools: Edit\n", "sidecar.yaml:2: rules.0: give its words either by snippet or in say"),
         ("rules:\n- name: a\n  text: '('\n  snippet: s\n", "sidecar.yaml:3: rules.0.text: not a regular expression"),
         ("rules:\n- {name: a, snippet: s}\n", "rule 'a' has no condition and would fire at every action"),
         ("rules:\n- {name: a, tools: X, snippet: t}\n", "rule 'a' names no snippet of snippets.yaml (known: s)"),

@@ -11,7 +11,7 @@ from sidecars.inject.gate import same_thing
 from sidecars.judge.verdict import Confidence, Verdict
 from sidecars.observe.observation import Observation
 from sidecars.observer import Observer
-from tests.sidecars.conftest import ScriptedJudge
+from tests.sidecars.conftest import ScriptedJudge, SlowJudge
 from witness.clock import ManualClock
 from witness.journal import Decision, Journal, Usage
 
@@ -27,13 +27,17 @@ class Teller:
     """One sidecar that says what it is told to."""
 
     def __init__(self, make: Make, **options: Any) -> None:
-        self.judge = ScriptedJudge()
+        self.judge = SlowJudge() if options.get("judge") == "model" else ScriptedJudge()
         self.observer = make(self.judge, **options)
 
     def say(self, verdict: Verdict) -> Decision:
         self.judge.answers.append([verdict])
-        (decision,) = self.observer.consider(SEEN)
+        (decision,) = self.look()
         return decision
+
+    def look(self) -> list[Decision]:
+        decisions = self.observer.take(SEEN)
+        return decisions if self.observer.due is None else self.observer.ask()
 
 
 def test_a_signal_passes(make_observer: Make) -> None:
@@ -147,8 +151,8 @@ def test_a_spent_budget_silences_models_and_is_noted_once(
 ) -> None:
     teller = Teller(make_observer, judge="model")
     spend(journal, clock, *spent)
-    assert teller.observer.consider(SEEN) == []
-    assert teller.observer.consider(SEEN) == []
+    assert teller.look() == []
+    assert teller.look() == []
     assert teller.judge.asked == []
     (note,) = journal.history()
     assert (note.kind, note.data["reason"]) == ("sidecar-silenced", reason)
@@ -157,7 +161,7 @@ def test_a_spent_budget_silences_models_and_is_noted_once(
 def test_the_day_goes_by(make_observer: Make, journal: Journal, clock: ManualClock) -> None:
     teller = Teller(make_observer, judge="model")
     spend(journal, clock, "other", 9.0)
-    assert teller.observer.consider(SEEN) == []
+    assert teller.look() == []
     clock.advance(86_401)
     assert teller.say(signal()).outcome == "injected"
     assert [event.kind for event in journal.history()] == ["sidecar-silenced", "sidecar-speaks-again"]

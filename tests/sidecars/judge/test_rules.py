@@ -60,7 +60,8 @@ def test_every_condition_must_hold(conditions: dict[str, Any], expected: bool) -
 )
 def test_a_missing_block(blocks: frozenset[str] | None, expected: bool) -> None:
     rule = Rule("r", tools=("Edit",), lacks_block="constraints", snippet="s")
-    assert fires(rule, EDIT, replace(SETS, blocks=blocks)) is expected
+    assert fires(rule, EDIT, replace(SETS, blocks=blocks, library={"constraints": "No network."})) is expected
+    assert not fires(rule, EDIT, replace(SETS, blocks=blocks))
 
 
 def test_the_first_rule_that_holds_is_reported() -> None:

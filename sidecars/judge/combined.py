@@ -1,0 +1,40 @@
+"""Rules propose, the model confirms: a model is asked only about actions that a rule has pointed at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sidecars.judge.model import ModelJudge
+from sidecars.judge.rules import RulesJudge
+from sidecars.judge.verdict import Verdict
+from sidecars.observe.observation import Observation
+
+
+class CombinedJudge:
+    """``rules+model``.
+
+    Args:
+        rules: what proposes; a rule marked ``final`` needs nobody's consent.
+        model: what confirms.
+    """
+
+    def __init__(self, rules: RulesJudge, model: ModelJudge) -> None:
+        self._rules, self._model = rules, model
+        # Which rule has pointed at what waits for the model.
+        self._proposed: dict[str, str] = {}
+
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        verdicts = self._rules.judge(seen)
+        proposed = {verdict.observation: verdict.rule for verdict in verdicts if verdict.signal and not verdict.final}
+        self._proposed.update(proposed)
+        kept = [verdict for verdict in verdicts if verdict.observation not in proposed]
+        return kept, [each for each in seen if each.id in proposed]
+
+    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+        found = [rule for each in seen if (rule := self._proposed.get(each.id))]
+        rules = ", ".join(dict.fromkeys(found))
+        verdicts = self._model.judge(seen, hint=rules)
+        if not any(verdict.passing for verdict in verdicts):
+            self._proposed.clear()
+        return [replace(verdict, rule=rules) for verdict in verdicts]

@@ -1,0 +1,133 @@
+"""The judge that is any program: the observation as JSON on its stdin, the verdict as JSON on its stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from sidecars.judge.report import find_report
+from sidecars.judge.verdict import Verdict
+from sidecars.material.material import Material
+from sidecars.observe.observation import Observation
+from sidecars.sidecar_type import SidecarType
+from witness.clock import Clock, SystemClock
+from witness.journal.records import Usage
+from witness.names import MARKER_VARIABLE
+
+_LONGEST_ANSWER = 64 << 10
+_LONGEST_COMPLAINT = 300
+# Gas Town's variables would let a `gt` that the program calls speak in the polecat's name; keys are not its business.
+_SCRUBBED = ("GT_", "TMUX", "CLAUDE", "ANTHROPIC_", "BD_", "BEADS_")
+
+
+class CommandJudge:
+    """Runs a program for each look.
+
+    It is given ``{"sidecar", "context": [{"title", "text"}], "observations": [...]}`` and answers with what
+    ``report_signal`` takes; no output and exit code 0 mean silence.
+
+    Args:
+        kind: the type, for its command and deadline.
+        material: its context.
+        workdir: where the program runs.
+        clock: where the time comes from.
+    """
+
+    def __init__(self, kind: SidecarType, material: Material, workdir: Path, clock: Clock | None = None) -> None:
+        self._kind, self._material, self._workdir = kind, material, workdir
+        self._clock = clock or SystemClock()
+
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        return [], list(seen)
+
+    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+        if not seen:
+            return []
+        began = self._clock.monotonic()
+        try:
+            verdict = self._ask(seen)
+        except (OSError, ValueError) as error:
+            verdict = Verdict(False, error=f"command: {' '.join(str(error).split())[:_LONGEST_COMPLAINT]}")
+        return [replace(verdict, usage=Usage(seconds=self._clock.monotonic() - began))]
+
+    def _ask(self, seen: Sequence[Observation]) -> Verdict:
+        question = {
+            "sidecar": self._kind.name,
+            "context": [{"title": title, "text": text} for title, text in self._material.documents],
+            "observations": [asdict(observation) | {"rendered": observation.rendered()} for observation in seen],
+        }
+        # Files, not pipes: a program that does not read its question, or complains at length, blocks nobody.
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
+            given.write(json.dumps(question, ensure_ascii=False).encode("utf-8", "replace"))
+            given.seek(0)
+            program = subprocess.Popen(
+                list(self._kind.command),
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                cwd=self._workdir,
+                env=_environment(),
+                start_new_session=True,
+            )
+            try:
+                answer = self._read(program)
+                code = program.wait(max(0.1, self._kind.timeout))
+            except subprocess.TimeoutExpired as error:
+                raise ValueError(f"no verdict within {self._kind.timeout:g} s") from error
+            finally:
+                _end_tree(program)
+            if code != 0:
+                complaints.seek(0)
+                words = complaints.read(_LONGEST_COMPLAINT).decode("utf-8", "replace")
+                raise ValueError(f"exit code {code}: {words.strip() or 'no word'}")
+        return find_report(answer) if answer.strip() else Verdict(False)
+
+    def _read(self, program: subprocess.Popen[bytes]) -> str:
+        assert program.stdout is not None  # noqa: S101
+        deadline = self._clock.monotonic() + self._kind.timeout
+        answer = b""
+        with selectors.DefaultSelector() as selector, program.stdout as pipe:
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ)
+            while True:
+                left = deadline - self._clock.monotonic()
+                if left <= 0 or not selector.select(left):
+                    raise subprocess.TimeoutExpired(self._kind.command, self._kind.timeout)
+                piece = os.read(pipe.fileno(), 65536)
+                if not piece:
+                    return answer.decode("utf-8", "replace")
+                answer += piece
+                if len(answer) > _LONGEST_ANSWER:
+                    raise ValueError(f"it answers with more than {_LONGEST_ANSWER} bytes")
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_SCRUBBED)}
+    if marker := os.environ.get(MARKER_VARIABLE):
+        kept[MARKER_VARIABLE] = marker
+    return kept
+
+
+def _end_tree(program: subprocess.Popen[Any]) -> None:
+    """End the program and everything it has started, also what has left its session."""
+    import psutil
+
+    descendants: list[psutil.Process] = []
+    with suppress(psutil.Error):
+        # Recorded before anything is ended: an orphan has no parent to be found by.
+        descendants = psutil.Process(program.pid).children(recursive=True)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(program.pid, signal.SIGKILL)
+    for process in descendants:
+        with suppress(psutil.Error):
+            process.kill()
+    program.wait()

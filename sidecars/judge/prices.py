@@ -1,0 +1,63 @@
+"""What model calls cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from witness.journal.records import Usage
+
+# Above that many tokens of input, the Haiku 5.5 family charges five times as much for everything.
+_STEP = 100_000
+_STEP_FACTOR = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars for a million tokens, and the shortest prefix that is cached.
+
+    Args:
+        input, output: plain tokens.
+        written: tokens written to the five-minute cache.
+        cached: tokens read from it.
+        cache_minimum: tokens; a shorter prefix is not cached, and nothing says so.
+        stepped: whether long inputs cost more.
+    """
+
+    input: float
+    output: float
+    written: float
+    cached: float
+    cache_minimum: int
+    stepped: bool = False
+
+
+# From the public price lists of October 2026.
+_PRICES = {
+    "claude-haiku-5": Price(0.10, 0.50, 0.125, 0.01, 512, stepped=True),
+    "claude-haiku-4": Price(1.00, 5.00, 1.25, 0.10, 4096),
+}
+# A model that is not in the list is counted dear, so that a budget errs on the safe side.
+UNKNOWN = Price(15.0, 75.0, 18.75, 1.50, 4096)
+
+
+def price(model: str) -> Price:
+    """The price of a model, by the longest known beginning of its id."""
+    found = [name for name in _PRICES if model.startswith(name)]
+    return _PRICES[max(found, key=len)] if found else UNKNOWN
+
+
+def dollars(usage: Usage) -> float:
+    """What the tokens of one or several calls of one model cost; each call is taken to be of average length."""
+    each = price(usage.model)
+    total = usage.input_tokens + usage.cached_tokens + usage.cache_written_tokens
+    factor = _STEP_FACTOR if each.stepped and total / max(1, usage.calls) > _STEP else 1.0
+    return (
+        factor
+        / 1_000_000
+        * (
+            usage.input_tokens * each.input
+            + usage.cached_tokens * each.cached
+            + usage.cache_written_tokens * each.written
+            + usage.output_tokens * each.output
+        )
+    )

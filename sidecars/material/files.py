@@ -1,0 +1,69 @@
+"""Reading the project's files for a sidecar's context."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from witness.errors import DeclarationError, Problem
+
+LONGEST_FILE = 200_000
+_MOST_FILES = 50
+
+
+def read_text(path: Path) -> str:
+    """Read a file of the project, at most 200,000 bytes of it.
+
+    Raises:
+        DeclarationError: it is missing, no regular file, or cannot be read.
+    """
+    try:
+        if not path.is_file():
+            raise DeclarationError([Problem("no such file", str(path))])
+        with path.open("rb") as file:
+            return file.read(LONGEST_FILE).decode("utf-8", "replace").removeprefix("\ufeff")
+    except OSError as error:
+        raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
+
+
+def is_glob(text: str) -> bool:
+    """Whether a path holds wildcards."""
+    return any(sign in text for sign in "*?[")
+
+
+def find(patterns: Iterable[str], workdir: Path, *, wanted: bool) -> list[Path]:
+    """The files that paths and globs mean, in their order, each once.
+
+    Args:
+        patterns: paths or globs (``**`` for any depth), relative to ``workdir``.
+        workdir: where they begin.
+        wanted: a pattern that means nothing is a fault; else it is passed over.
+
+    Raises:
+        DeclarationError: a wanted pattern means no file.
+    """
+    found: list[Path] = []
+    problems = []
+    for pattern in patterns:
+        if is_glob(pattern):
+            names = sorted(glob.glob(pattern, root_dir=workdir, recursive=True))  # noqa: PTH207 - absolute globs too
+            files = [path for name in names if (path := workdir / name).is_file()]
+        else:
+            files = [path] if (path := workdir / os.path.expanduser(pattern)).is_file() else []  # noqa: PTH111
+        if not files and wanted:
+            missing = "no file matches this glob" if is_glob(pattern) else "no such file"
+            problems.append(Problem(missing, str(workdir / pattern)))
+        found += files[:_MOST_FILES]
+    if problems:
+        raise DeclarationError(problems)
+    return list(dict.fromkeys(found))
+
+
+def title(path: Path, workdir: Path) -> str:
+    """How a document is named to a model: from the workdir."""
+    try:
+        return path.relative_to(workdir).as_posix()
+    except ValueError:
+        return str(path)
