@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidecars.judge.verdict import Confidence
-from sidecars.sidecar_type import JUDGES, PANE_USES
+from sidecars.sidecar_type import ARGUMENTS, JUDGES, PANE_USES
 
 # The sources that sidecars.material knows, with what each one gives.
 SOURCES: Mapping[str, str] = {
@@ -150,6 +150,7 @@ RULE_FIELDS: Mapping[str, Field] = {
 
 FIELDS: Mapping[str, Field] = {
     "summary": Field(_string, _TEXT, "one line for people"),
+    "argument": Field(_one_of(*ARGUMENTS), {"enum": list(ARGUMENTS)}, "what the spec's argument is; files are checked"),
     "tools": Field(_strings, _TEXTS, "globs of the tools whose calls are looked at; none means all"),
     "pane": Field(
         _one_of(*PANE_USES), {"enum": list(PANE_USES)}, "whether the pane is read: where no events come, never, only"

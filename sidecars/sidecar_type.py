@@ -13,6 +13,7 @@ from pathlib import Path
 from sidecars.judge.verdict import Confidence
 
 JUDGES = ("rules", "model", "command", "rules+model")
+ARGUMENTS = ("files", "text", "none")
 PANE_USES = ("auto", "never", "only")
 
 
@@ -71,6 +72,7 @@ class SidecarType:
     Args:
         name: the type's name.
         summary: one line for people.
+        argument: what the spec's argument is, one of ``ARGUMENTS``; files are checked before anything is started.
         tools: globs of the tools whose calls it looks at; none means all.
         pane: ``auto`` reads the pane where no events come, ``never`` and ``only`` say what they do.
         pane_lines: how much of the pane is looked at.
@@ -99,6 +101,7 @@ class SidecarType:
 
     name: str
     summary: str = ""
+    argument: str = "text"
     tools: tuple[str, ...] = ()
     pane: str = "auto"
     pane_lines: int = 50

@@ -29,8 +29,15 @@ def type_folders(town: Path | None, rig: str, workdir: Path | None) -> list[Path
         if rig:
             folders.append(town / rig / OWN_FOLDER)
     if workdir is not None:
-        folders.append(workdir / OWN_FOLDER)
+        folders += [place / OWN_FOLDER for place in _project(workdir)]
     return list(dict.fromkeys(folders))
+
+
+def _project(workdir: Path) -> list[Path]:
+    """The folders from the repository's top down to the working directory."""
+    above = [workdir, *workdir.parents]
+    top = next((at for at, place in enumerate(above) if (place / ".git").exists()), 0)
+    return above[top::-1]
 
 
 def type_names(town: Path | None = None, rig: str = "", workdir: Path | None = None) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sidecars.judge.verdict import Verdict
-from sidecars.judge.words import fill
+from sidecars.judge.words import fill, placeholders
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.journal import Decision
@@ -40,8 +40,9 @@ def compose(verdict: Verdict, snippets: Mapping[str, str]) -> str:
         One or two sentences, without the prefix; empty when the judge gave no words.
     """
     template = snippets.get(verdict.snippet, "")
-    if template:
-        return fill(template, dict(verdict.values))
+    values = dict(verdict.values)
+    if template and (not verdict.message or all(name in values for name in placeholders(template))):
+        return fill(template, values)
     return " ".join(_SENTENCE_END.split(verdict.message.strip())[:_SENTENCES])
 
 

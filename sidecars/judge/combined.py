@@ -22,19 +22,21 @@ class CombinedJudge:
     def __init__(self, rules: RulesJudge, model: ModelJudge) -> None:
         self._rules, self._model = rules, model
         # Which rule has pointed at what waits for the model.
-        self._proposed: dict[str, str] = {}
+        self._proposed: dict[str, Verdict] = {}
 
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         verdicts = self._rules.judge(seen)
-        proposed = {verdict.observation: verdict.rule for verdict in verdicts if verdict.signal and not verdict.final}
+        proposed = {verdict.observation: verdict for verdict in verdicts if verdict.signal and not verdict.final}
         self._proposed.update(proposed)
         kept = [verdict for verdict in verdicts if verdict.observation not in proposed]
         return kept, [each for each in seen if each.id in proposed]
 
     def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
-        found = [rule for each in seen if (rule := self._proposed.get(each.id))]
-        rules = ", ".join(dict.fromkeys(found))
+        found = [verdict for each in seen if (verdict := self._proposed.get(each.id))]
+        rules = ", ".join(dict.fromkeys(verdict.rule for verdict in found))
         verdicts = self._model.judge(seen, hint=rules)
         if not any(verdict.passing for verdict in verdicts):
             self._proposed.clear()
-        return [replace(verdict, rule=rules) for verdict in verdicts]
+        # A snippet's placeholders are filled in by the rule that proposed it.
+        values = {verdict.snippet: verdict.values for verdict in reversed(found)}
+        return [replace(verdict, rule=rules, values=values.get(verdict.snippet, ())) for verdict in verdicts]

@@ -11,6 +11,8 @@ from witness.errors import DeclarationError, Problem
 
 LONGEST_FILE = 200_000
 _MOST_FILES = 50
+# What is read of a folder.
+_DOCUMENTS = frozenset([".md", ".txt", ".rst", ".adoc", ".yaml", ".json", ".toml"])
 
 
 def read_text(path: Path) -> str:
@@ -47,7 +49,10 @@ def find(patterns: Iterable[str], workdir: Path, *, wanted: bool) -> list[Path]:
     found: list[Path] = []
     problems = []
     for pattern in patterns:
-        if is_glob(pattern):
+        folder = workdir / pattern
+        if not is_glob(pattern) and folder.is_dir():
+            files = sorted(path for path in folder.rglob("*") if path.suffix in _DOCUMENTS and path.is_file())
+        elif is_glob(pattern):
             names = sorted(glob.glob(pattern, root_dir=workdir, recursive=True))  # noqa: PTH207 - absolute globs too
             files = [path for name in names if (path := workdir / name).is_file()]
         else:

@@ -46,8 +46,13 @@ def test_a_long_text_ends_at_a_word() -> None:
 
 def test_a_snippet_is_filled_in_and_preferred() -> None:
     verdict = Verdict(True, snippet="s", message="own words", values=(("path", "a.py"),))
-    assert compose(verdict, {"s": "{path} is {unknown}."}) == "a.py is {unknown}."
+    assert compose(verdict, {"s": "{path} is here."}) == "a.py is here."
     assert compose(verdict, {}) == "own words"
+
+
+def test_a_snippet_that_cannot_be_filled_in_gives_way_to_the_judges_words() -> None:
+    verdict = Verdict(True, snippet="s", message="own words")
+    assert compose(verdict, {"s": "{path} is here."}) == "own words"
 
 
 def test_a_filled_in_value_is_not_filled_in_again() -> None:
