@@ -17,13 +17,13 @@ __all__ = ["Molecule", "Order", "Town", "Witness", "__version__"]
 
 if TYPE_CHECKING:
     from witness.declare.molecule import Molecule
-    from witness.patrol.spawning import Order
+    from witness.patrol.order import Order
     from witness.patrol.witness import Witness
     from witness.town import Town
 
 _HOMES = {
     "Molecule": "witness.declare.molecule",
-    "Order": "witness.patrol.spawning",
+    "Order": "witness.patrol.order",
     "Town": "witness.town",
     "Witness": "witness.patrol.witness",
 }

@@ -19,7 +19,7 @@ import click
 from witness.cli.groups_table import group_rows, tree
 from witness.errors import WitnessError
 from witness.journal import Group, GroupState, MemberKind, MemberState
-from witness.patrol.spawning import Order
+from witness.patrol.order import Order
 from witness.patrol.witness import Witness
 from witness.resources import molecules_dir
 from witness.supervise.proctree import Kinship, Markers, is_alive, read_table, send

@@ -11,8 +11,9 @@ import click
 from witness.cli.context import print_json
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
+from witness.cli.remembering import open_memory
 from witness.errors import UsageError
-from witness.patrol.spawning import Order
+from witness.patrol.order import Order
 from witness.patrol.witness import Nuked, Witness
 from witness.town import Town
 
@@ -68,7 +69,18 @@ def spawn(
     if task and issue:
         raise UsageError("--task and --issue both say what is to be done: give one of them")
     order = Order(
-        name, rig, workdir, molecule, sidecars, variables, task, agent, not no_witness, issue=issue, memory=memory
+        name,
+        rig,
+        workdir,
+        molecule,
+        sidecars,
+        variables,
+        task,
+        agent,
+        not no_witness,
+        issue=issue,
+        memory=memory,
+        remember=open_memory,
     )
     with Witness(Town.find(workdir)) as witness:
         spawned = witness.carry_out(order)

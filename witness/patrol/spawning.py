@@ -1,4 +1,4 @@
-"""A spawn, from what was asked for to a group that runs: all checks first, then all or nothing."""
+"""A spawn: all or nothing."""
 
 from __future__ import annotations
 
@@ -6,183 +6,29 @@ import json
 import os
 import select
 import shlex
-import shutil
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from witness.declare.molecule import Molecule
-from witness.declare.sidecar_spec import SidecarSpec
-from witness.declare.source import Source
-from witness.declare.types import resolve_specs
-from witness.errors import DeclarationError, Problem, SpawnError, UsageError, WitnessError
+from witness.errors import SpawnError, UsageError, WitnessError
 from witness.identity import ProcessId
 from witness.journal import Group, GroupState, Member, MemberKind
-from witness.names import GroupId, check_name
+from witness.names import GroupId
 from witness.patrol import control
 from witness.patrol.act import Deeds
+from witness.patrol.order import Prepared
 from witness.patrol.rounds import Rounds
-from witness.patrol.task import read_task
-from witness.settings import Settings, load_settings
 from witness.spawn.environment import polecat_environment
 from witness.spawn.polecat import StartedPolecat, make_run_dir, start_polecat, write_private
 from witness.supervise.exits import agent_exit
 from witness.supervise.proctree import identify
 from witness.supervise.waiting import wait_gone
-from witness.town import Town
 from witness.transport.hook_settings import session_settings
-from witness.transport.tmux import Tmux, check_tmux
+from witness.transport.tmux import Tmux
 
 # Sidecars start in milliseconds; a machine under full load may need a hundred times that.
 _SIDECARS_SECONDS = 60.0
-DEFAULT_AGENT = "claude"
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What somebody asks for; see ``gt polecat spawn --help``.
-
-    Args:
-        polecat: its name.
-        rig: empty for the rig of the working directory.
-        workdir: where it works; None for the current directory.
-        molecule: file or name, empty for none.
-        sidecars: spec string that beats the molecule's; None when not given.
-        variables: ``--var``.
-        task: the text of the work.
-        agent: the agent's command line, empty for the molecule's or the default.
-        witness: start the town's Witness when none runs.
-        issue: the work as an issue: a file, or an id that ``bd`` knows.
-        memory: name of the agent whose memory it is given.
-    """
-
-    polecat: str
-    rig: str = ""
-    workdir: Path | None = None
-    molecule: str = ""
-    sidecars: str | None = None
-    variables: Mapping[str, str] = field(default_factory=dict)
-    task: str = ""
-    agent: str = ""
-    witness: bool = True
-    issue: str = ""
-    memory: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """An order that was found good."""
-
-    group: GroupId
-    session: str
-    workdir: Path
-    argv: tuple[str, ...]
-    specs: tuple[SidecarSpec, ...]
-    variables: Mapping[str, str]
-    molecule: str
-    task: str
-    prompt: str
-    settings: Settings
-
-
-def prepare(town: Town, order: Order) -> Prepared:
-    """Check everything that can be checked without starting anything.
-
-    Raises:
-        DeclarationError: all that is wrong with molecule, sidecars and settings, at once.
-        UsageError: a name, a folder, tmux or the agent is not usable.
-    """
-    problems: list[Problem] = []
-    rig = order.rig or town.rig_of(order.workdir or Path.cwd())
-    # Links stay as the user wrote them.
-    workdir = Path(os.path.abspath(order.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
-    session = ""
-    try:
-        check_name("polecat", order.polecat)
-        session = town.session(rig, order.polecat)
-    except UsageError as error:
-        problems.append(Problem(str(error)))
-    try:
-        town.check_rig(rig)
-    except UsageError as error:
-        problems.append(Problem(str(error), "--rig" if order.rig else ""))
-    if not workdir.is_dir():
-        problems.append(Problem(f"no directory {str(workdir)!r}: make it, or name another one", "--workdir"))
-    given = {"issue": order.issue, **order.variables} if order.issue else dict(order.variables)
-    settings, molecule, variables = Settings(), None, given
-    try:
-        settings = load_settings(town.root, rig)
-        if order.molecule:
-            molecule = Molecule.load(order.molecule, town, workdir)
-            variables = molecule.variables(given)
-    except DeclarationError as error:
-        problems += error.problems
-    except UsageError as error:
-        problems.append(Problem(str(error)))
-    specs: tuple[SidecarSpec, ...] = ()
-    try:
-        text, source = _sidecars(order, molecule, given, settings)
-        if workdir.is_dir():
-            specs = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
-    except DeclarationError as error:
-        problems += [problem for problem in error.problems if problem not in problems]
-    argv, problem = _agent(order.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT, workdir)
-    problems += problem
-    try:
-        check_tmux()
-    except UsageError as error:
-        problems.append(Problem(str(error)))
-    task, wrong = read_task(order.task, order.issue or ("" if order.task else _issue_of(variables, workdir)), workdir)
-    problems += wrong
-    if problems:
-        raise DeclarationError(problems)
-    group = GroupId(rig, order.polecat, uuid.uuid4().hex)
-    return Prepared(
-        group,
-        session,
-        workdir,
-        argv,
-        specs,
-        variables,
-        str(molecule.path) if molecule else "",
-        task.text,
-        task.prompt(group, [spec.name for spec in specs]),
-        settings,
-    )
-
-
-def _issue_of(variables: Mapping[str, str], workdir: Path) -> str:
-    """The molecule's own issue variable, where it names a file that is there."""
-    issue = variables.get("issue", "")
-    return issue if issue and (workdir / issue).is_file() else ""
-
-
-def _sidecars(
-    order: Order, molecule: Molecule | None, given: Mapping[str, str], settings: Settings
-) -> tuple[str, str | Source]:
-    """The spec string that counts: ``--sidecars`` beats ``--var sidecars=…`` beats the molecule beats the rig."""
-    if order.sidecars is not None:
-        return order.sidecars, "--sidecars"
-    if "sidecars" in given and not molecule:
-        return given["sidecars"], "--var sidecars"
-    if molecule and ("sidecars" in given or "sidecars" in molecule.declared):
-        return molecule.sidecars(given), molecule.sidecars_source(given)
-    return settings.sidecars, "settings/witness.yaml"
-
-
-def _agent(command: str, workdir: Path) -> tuple[tuple[str, ...], list[Problem]]:
-    try:
-        argv = tuple(shlex.split(command))
-    except ValueError as error:
-        return (), [Problem(f"{command!r} cannot be split into words: {error}", "--agent")]
-    if not argv:
-        return (), [Problem("the agent's command is empty", "--agent")]
-    program = argv[0] if os.sep not in argv[0] else str(workdir / argv[0])
-    if shutil.which(program) is None:
-        return (), [Problem(f"no program {argv[0]!r}: install it, or name another agent", "--agent")]
-    return argv, []
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +124,7 @@ class Spawner:
                     molecule=prepared.molecule,
                     details={
                         "worker": [me.pid, me.started] if me else [],
-                        "task": prepared.task,
+                        "task": prepared.task.text,
                         "variables": dict(prepared.variables),
                         "overrides": {name: dict(fields) for name, fields in prepared.settings.types.items()},
                     },
@@ -308,7 +154,15 @@ class Spawner:
             prepared.settings.key_env,
             prepared.settings.hook_wait,
         )
-        argv = launch_arguments(prepared, run_dir)
+        client_settings: Mapping[str, Any] = session_settings()
+        briefing = ""
+        if prepared.memory and prepared.remember:
+            opened = prepared.remember(prepared.memory, prepared.group, prepared.workdir, prepared.task.text)
+            briefing = opened.briefing
+            environment |= opened.environment
+            client_settings = opened.settings(client_settings)
+        prompt = prepared.task.prompt(prepared.group, [spec.name for spec in prepared.specs], briefing)
+        argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt)
         tmux: Tmux = self._rounds.tmux
         started = start_polecat(
             tmux, prepared.session, run_dir, argv, prepared.workdir, environment, prepared.settings.stop_grace
@@ -370,15 +224,16 @@ class Spawner:
         return tuple(survivor.process.pid for result in results for survivor in result.survivors)
 
 
-def launch_arguments(prepared: Prepared, run_dir: Path) -> list[str]:
+def launch_arguments(
+    argv: tuple[str, ...], run_dir: Path, client_settings: Mapping[str, Any], prompt: str
+) -> list[str]:
     """The agent's argument list with what its client needs: our hooks, and the work as its first prompt."""
     settings = run_dir / "settings.json"
-    write_private(settings, json.dumps(session_settings(), indent=2))
-    program, *rest = prepared.argv
+    write_private(settings, json.dumps(client_settings, indent=2))
     # Kept for those who judge the agent against what it was told.
-    write_private(run_dir / "prompt.xml", prepared.prompt)
+    write_private(run_dir / "prompt.xml", prompt)
+    program, *rest = argv
     if Path(program).name != "claude":
         return [program, *rest]
     # The prompt goes first: a flag that takes several values would swallow it.
-    prompt = [prepared.prompt] if prepared.prompt else []
-    return [program, *prompt, *rest, "--settings", str(settings)]
+    return [program, *([prompt] if prompt else []), *rest, "--settings", str(settings)]

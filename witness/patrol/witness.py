@@ -17,8 +17,9 @@ from witness.nuke.execute import Ended
 from witness.nuke.plan import is_inside, target
 from witness.patrol import control
 from witness.patrol.act import Deeds
+from witness.patrol.order import Order, Prepared, prepare
 from witness.patrol.rounds import Report, Rounds
-from witness.patrol.spawning import Order, Prepared, Spawned, Spawner, prepare
+from witness.patrol.spawning import Spawned, Spawner
 from witness.supervise.proctree import Kinship, Markers, read_table
 from witness.supervise.states import MemberEvent, next_member
 from witness.supervise.waiting import wait_gone
@@ -86,7 +87,7 @@ class Witness:
     # -- spawn --------------------------------------------------------------------------------------------------------
 
     def prepare(self, order: Order) -> Prepared:
-        """Check an order without starting anything; see ``witness.patrol.spawning.prepare``."""
+        """Check an order without starting anything; see ``witness.patrol.order.prepare``."""
         return prepare(self.town, order)
 
     def spawn(self, polecat: str, *, workdir: Path | str | None = None, **more: Any) -> Spawned:
@@ -95,7 +96,7 @@ class Witness:
         Args:
             polecat: its name.
             workdir: where it works; the current directory when None.
-            more: the other fields of ``witness.patrol.spawning.Order``.
+            more: the other fields of ``witness.patrol.order.Order``.
 
         Raises:
             DeclarationError: something declared is wrong; nothing was started.

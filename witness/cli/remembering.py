@@ -1,0 +1,30 @@
+"""The memory of ``sidecars.memory``, as a spawn asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from witness.names import GroupId
+from witness.patrol.order import Remembered
+
+
+def open_memory(agent: str, group: GroupId, workdir: Path, task: str) -> Remembered:
+    """Begin a session of an agent's memory for a polecat; see ``witness.patrol.order.Remember``.
+
+    Raises:
+        UsageError: the agent's name is not usable.
+        WitnessError: the memory is out of reach.
+    """
+    from sidecars.memory.client_hooks import with_memory_hooks
+    from sidecars.memory.place import check_agent, find_root
+    from sidecars.memory.sessions import briefing, environment
+
+    check_agent(agent)
+    root = find_root(workdir)
+
+    def with_hooks(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        return with_memory_hooks(settings, agent)
+
+    return Remembered(briefing(root, agent, task, group=group), environment(root, agent), with_hooks)
