@@ -26,8 +26,8 @@ def take(queue, fields, event):
     with claims.Locked(queue) as lock:
         if not lock.held:
             return False
-        claims.recover(queue, now, lambda nudge: in_transcript(transcript, nudge))
-        taken = claims.claim_due(queue, now, ROOM)
+        claims.recover(queue, now, lambda nudge: claims.in_transcript(transcript, nudge))
+        taken = claims.claim_due(queue, now, ROOM, own_run())
         dropped = claims.take_dropped(queue) if taken else 0
     if not taken:
         return False
@@ -48,6 +48,11 @@ def take(queue, fields, event):
     for claimed, _ in taken:
         claims.drop(queue, claimed)
     return True
+
+
+def own_run():
+    """The run that this polecat is; what was meant for an earlier one of its name is not for it."""
+    return os.environ.get("GT_WITNESS_GROUP", "").rpartition("/")[2]
 
 
 def parsed(payload):
@@ -77,22 +82,13 @@ def wording(nudges, dropped):
 
 
 def line(nudge):
-    message = clean(nudge["message"].strip())
-    sender = clean(str(nudge.get("sender") or "unknown")).replace("\n", " ")[:64]
+    message = claims.clean(nudge["message"].strip())
+    sender = claims.clean(str(nudge.get("sender") or "unknown")).replace("\n", " ")[:64]
     if message.startswith(f"[{sender}]"):
         text = message
     else:
         text = f"[from {sender}] {message}"
     return f"Urgent: {text}" if nudge.get("priority") == "urgent" else text
-
-
-def clean(text):
-    """Without control characters and without anything that could open or close the client's own markup."""
-    kept = "".join(char for char in text if (char >= " " and not "\x7f" <= char <= "\x9f") or char in "\n\t")
-    kept = kept.encode("utf-8", "replace").decode()
-    for word in ("system-reminder", "user-prompt-submit-hook", "command-name"):
-        kept = kept.replace(f"<{word}", f"‹{word}").replace(f"</{word}", f"‹/{word}")
-    return kept
 
 
 def print_whole(text, file):
@@ -129,21 +125,3 @@ def turn(fields):
 
 def private(path, flags):
     return os.open(path, flags, 0o600)
-
-
-def in_transcript(path, nudge):
-    """Whether the end of the transcript holds the message (asked only of nudges whose carrier died)."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.path.getsize(path) - (4 << 20)))
-            tail = file.read()
-    except OSError:
-        return False
-    said = clean(nudge["message"].strip())
-    return claims.quote(said)[1:-1].encode() in tail or json_plain(said) in tail
-
-
-def json_plain(text):
-    """As JSON without escapes for other scripts, the way the client writes its transcript."""
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return quoted.encode()

@@ -103,6 +103,8 @@ def handle(event, spool):
     if delivers and event not in RESTING:
         recording.begin_work(spool)
     recording.wake(spool, _wait_seconds() if delivers else 0)
+    # From here on nothing waits, and a nudge must not be caught between being printed and being acknowledged.
+    _signal.setitimer(_signal.ITIMER_REAL, 0)
     if delivers and recording.anything_in(queue):
         sys.path.insert(0, _HERE)
         import gt_deliver

@@ -9,7 +9,7 @@ never delivered, with its reason) and ``malformed/`` (files that are no nudge; n
 """
 
 # pathlib and contextlib cost milliseconds at each tool call of each agent:
-# ruff: noqa: PTH102, PTH104, PTH108, PTH116, PTH208, SIM105
+# ruff: noqa: PTH102, PTH123, PTH202, PTH104, PTH108, PTH116, PTH208, SIM105
 from __future__ import annotations
 
 import os
@@ -33,6 +33,8 @@ LEDGER = "deliveries.jsonl"
 LOCK = ".lock"
 DEAD = "dead-letter"
 MALFORMED = "malformed"
+# How much of a transcript's end is searched for what was just delivered.
+TRANSCRIPT_TAIL = 8 << 20
 # Dropped nudges that the agent was not told of yet: one byte each.
 DROPPED = ".dropped"
 # What delivery may write around a message (sender, markers), in characters.
@@ -264,7 +266,7 @@ def log_all(
 
 def _line(stage: str, name: str, nudge: dict[str, Any], reason: str, more: dict[str, str]) -> str:
     fields: dict[str, object] = {"t": time.time_ns(), "stage": stage, "file": name.partition(CLAIM)[0]}
-    for key in ("sender", "kind", "thread_id", "message", "priority", "tries"):
+    for key in ("sender", "kind", "thread_id", "message", "priority", "run", "tries"):
         if nudge.get(key):
             fields[key] = nudge[key]
     if reason:
@@ -276,7 +278,12 @@ def _line(stage: str, name: str, nudge: dict[str, Any], reason: str, more: dict[
 
 def in_ledger(folder: str, name: str, stage: str) -> bool:
     """Whether the ledger says that of a file (only asked about claims whose owner died)."""
-    wanted = f'"stage":{quote(stage)},"file":{quote(name.partition(CLAIM)[0])}'.encode()
+    return ledger_holds(folder, f'"stage":{quote(stage)},"file":{quote(name.partition(CLAIM)[0])}')
+
+
+def ledger_holds(folder: str, text: str) -> bool:
+    """Whether a line of the ledger has that text in it."""
+    wanted = text.encode()
     try:
         file = os.open(f"{folder}/{LEDGER}", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -339,13 +346,14 @@ def recover(folder: str, now: float, delivered: Callable[[dict[str, Any]], bool]
             log(folder, "put-back", claimed, nudge, "its carrier died")
 
 
-def claim_due(folder: str, now: float, room: int = 1 << 30) -> list[tuple[str, dict[str, Any]]]:
+def claim_due(folder: str, now: float, room: int = 1 << 30, run: str = "") -> list[tuple[str, dict[str, Any]]]:
     """Claim what may be delivered now, oldest first.
 
     Args:
         folder: the queue.
         now: wall clock.
         room: how many characters there are; the first nudge is taken however long it is, later ones must fit.
+        run: the run that drains; a nudge that names another one was meant for an earlier polecat of this session.
 
     Returns:
         Pairs of claimed name and nudge. Expired ones go to the dead-letter folder, those of later stay.
@@ -359,6 +367,9 @@ def claim_due(folder: str, now: float, room: int = 1 << 30) -> list[tuple[str, d
         if expires and expires <= now:
             bury(folder, name, nudge, "expired before the agent took a step")
             continue
+        if run and nudge.get("run", run) != run:
+            bury(folder, name, nudge, f"meant for the run {nudge['run']}, which has ended")
+            continue
         if instant(nudge.get("deliver_after")) > now:
             continue
         text = nudge["message"]
@@ -371,3 +382,34 @@ def claim_due(folder: str, now: float, room: int = 1 << 30) -> list[tuple[str, d
             taken.append((claimed, nudge))
             room -= size
     return taken
+
+
+# -- the words -----------------------------------------------------------------------------------------------------
+
+
+def clean(text: str) -> str:
+    """A message as it is handed over: no control characters, nothing that opens or closes the client's own markup."""
+    kept = "".join(char for char in text if (char >= " " and not "\x7f" <= char <= "\x9f") or char in "\n\t")
+    kept = kept.encode("utf-8", "replace").decode()
+    for word in ("system-reminder", "user-prompt-submit-hook", "command-name"):
+        kept = kept.replace(f"<{word}", f"‹{word}").replace(f"</{word}", f"‹/{word}")
+    return kept.strip()
+
+
+def as_written(text: str) -> bytes:
+    """Cleaned text as the client writes it into its transcript: JSON without escapes for other scripts."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").encode()
+
+
+def in_transcript(path: str, nudge: dict[str, Any]) -> bool:
+    """Whether the end of the transcript holds the message as given to the model.
+
+    The client also writes down what a hook printed; that alone proves nothing, so such lines do not count.
+    """
+    wanted = as_written(clean(nudge["message"]))
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - TRANSCRIPT_TAIL))
+            return any(wanted in line and b'"hook_success"' not in line for line in file)
+    except OSError:
+        return False

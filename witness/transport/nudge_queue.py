@@ -19,6 +19,7 @@ from witness.clock import Clock
 from witness.errors import QueueFullError
 from witness.transport import claims
 
+_TEXTS = ("kind", "thread_id", "severity", "run")
 # A writer must get its turn even behind ten others that fsync.
 _WRITER_WAIT = 5.0
 
@@ -36,6 +37,7 @@ class Nudge:
         timestamp: when it was written; now when 0.
         expires_at: when it is of no more use; by Gas Town's limits (30 min, urgent 2 h) when 0.
         deliver_after: not before.
+        run: the run that it is meant for; a later polecat of the same session does not get it. Empty: whoever is there.
         tries: how often it was handed to the agent without a sign in its transcript.
     """
 
@@ -48,6 +50,7 @@ class Nudge:
     timestamp: float = 0.0
     expires_at: float = 0.0
     deliver_after: float = 0.0
+    run: str = ""
     tries: int = 0
 
     @property
@@ -57,7 +60,7 @@ class Nudge:
     def to_fields(self) -> dict[str, Any]:
         """The keys and values of its file."""
         fields: dict[str, Any] = {"sender": self.sender, "message": self.message, "priority": self.priority}
-        for name in ("kind", "thread_id", "severity", "tries"):
+        for name in ("kind", "thread_id", "severity", "run", "tries"):
             if getattr(self, name):
                 fields[name] = getattr(self, name)
         for name in ("timestamp", "expires_at", "deliver_after"):
@@ -67,7 +70,7 @@ class Nudge:
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Nudge:
         """Read a file's keys; unknown ones are ignored, wrong ones count as absent."""
-        texts = {name: fields[name] for name in ("kind", "thread_id", "severity") if isinstance(fields.get(name), str)}
+        texts = {name: fields[name] for name in _TEXTS if isinstance(fields.get(name), str)}
         tries = fields.get("tries")
         return cls(
             sender=str(fields.get("sender") or "unknown"),
@@ -243,6 +246,19 @@ class NudgeQueue:
         """What waits, oldest first; nothing is claimed (``claimed`` is empty)."""
         found = ((name, claims.read(self._path, name)) for name in claims.waiting(self._path))
         return [Claim(name, "", Nudge.from_fields(fields), fields) for name, fields in found if fields]
+
+    def knows(self, thread_id: str) -> bool:
+        """Whether a nudge of that thread waits, is on its way, or has been dealt with."""
+        names = [*claims.waiting(self._path), *claims.claims(self._path)]
+        if any((claims.read(self._path, name) or {}).get("thread_id") == thread_id for name in names):
+            return True
+        return claims.ledger_holds(self._path, f'"thread_id":{claims.quote(thread_id)}')
+
+    def bury_unseen(self, nudge: Nudge, file: str, reason: str) -> None:
+        """Put a nudge that was handed over and never arrived into the dead-letter folder."""
+        fields = nudge.to_fields()
+        self._write(nudge).rename(self.folder / file)
+        claims.bury(self._path, file, fields, reason)
 
     def close(self, reason: str) -> int:
         """Its agent has ended: all that waits or was claimed goes to the dead-letter folder.
