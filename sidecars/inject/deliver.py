@@ -91,11 +91,11 @@ class Deliverer:
                 message=decision.message,
                 kind="sidecar",
                 thread_id=self.thread(decision.id),
+                run=decision.run,
                 deliver_after=deliver_after,
             )
         )
 
     def waits(self, decision: str) -> bool:
-        """Whether the decision's nudge is in the queue still."""
-        thread = self.thread(decision)
-        return any(claim.nudge.thread_id == thread for claim in self._queue.pending())
+        """Whether the decision's nudge waits, is on its way, or has been dealt with."""
+        return self._queue.knows(self.thread(decision))

@@ -31,6 +31,7 @@ from witness.patrol.actions import (
     StartSidecar,
     Tell,
 )
+from witness.patrol.deliveries import Deliveries
 from witness.settings import Settings
 from witness.spawn.sidecar import Nursery
 from witness.supervise.exits import agent_exit
@@ -300,6 +301,7 @@ class Actor:
         else:
             deeds.nuked.append(group.id.address)
             self._tidy(result.run)
+            deeds.errors.extend(Deliveries(self._town, self._journal, self._clock).close(group))
 
     def _tidy(self, run: str) -> None:
         """Remove what only a living run needs; logs, events and the record stay for people."""

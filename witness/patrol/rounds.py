@@ -12,6 +12,7 @@ from witness.names import GroupId
 from witness.nuke.execute import Ended
 from witness.patrol.act import Actor, Deeds
 from witness.patrol.actions import MoveMember
+from witness.patrol.deliveries import Deliveries
 from witness.patrol.observe import Observer, Snapshot
 from witness.patrol.plan import plan
 from witness.spawn.sidecar import Nursery
@@ -48,6 +49,7 @@ class Rounds:
         self.tmux = Tmux(town.socket)
         self.observer = Observer(town, journal, self.tmux, clock)
         self.nursery = Nursery(town.runtime, self.tmux, self.observer.settings("").key_env, inside)
+        self.deliveries = Deliveries(town, journal, clock)
         self.actor = Actor(town, journal, self.tmux, self.nursery, clock)
 
     def close(self) -> None:
@@ -60,6 +62,7 @@ class Rounds:
     def look(self, nukes: Collection[str], deeds: Deeds, *, late: bool = False) -> tuple[int, list[tuple[str, str]]]:
         """A full round; returns (groups checked, groups that are to be ended with the reason)."""
         snapshot = self.observer.look(nukes, late=late)
+        deeds.errors.extend(self.deliveries.settle(self.journal.groups.living()))
         return len(snapshot.groups), self._decide(snapshot, nukes, deeds)
 
     def _decide(self, snapshot: Snapshot, nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
