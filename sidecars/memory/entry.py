@@ -42,11 +42,13 @@ class Applied:
         sidecar: the memory after it.
         note: one line about what happened, for the person or agent that asked.
         memory: the memory that was added or reinforced, if the entry was about one.
+        refused: what of several things broke a rule and was left out, one line each.
     """
 
     sidecar: Sidecar
     note: str = ""
     memory: Memory | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,18 +64,19 @@ class AnthropicModel:
     Args:
         name: the model's id.
         key: the API key.
+        url: base address of the endpoint; from the environment, else Anthropic's own, when empty.
         timeout: seconds for one call.
     """
 
-    def __init__(self, name: str, key: str, timeout: float = _TIMEOUT) -> None:
+    def __init__(self, name: str, key: str, url: str = "", timeout: float = _TIMEOUT) -> None:
         from anthropic import Anthropic
 
         self._name = name
-        self._client = Anthropic(api_key=key, timeout=timeout, max_retries=_RETRIES)
+        self._client = Anthropic(api_key=key, base_url=url or None, timeout=timeout, max_retries=_RETRIES)
 
     def ask(self, system: str, prompt: str, tool: Tool) -> dict[str, Any]:
         """As ``Model.ask``."""
-        from anthropic import AnthropicError
+        from anthropic import AnthropicError, APIStatusError
 
         try:
             answer = self._client.messages.create(
@@ -86,8 +87,11 @@ class AnthropicModel:
                 tools=[{"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}],
                 tool_choice={"type": "tool", "name": tool.name},
             )
+        except APIStatusError as error:
+            said = f"{error.status_code} {error.type or ''} {error.api_message or ''}"
+            raise ModelError(f"{self._name} gave no answer: {_one_line(said)}") from error
         except AnthropicError as error:
-            raise ModelError(f"{self._name} gave no answer: {_first_line(error)}") from error
+            raise ModelError(f"{self._name} gave no answer: {_one_line(str(error) or type(error).__name__)}") from error
         # Blocks are picked by type: a model that thinks puts its thoughts first.
         for block in answer.content:
             if block.type == "tool_use" and block.name == tool.name and isinstance(block.input, dict):
@@ -99,8 +103,8 @@ class AnthropicModel:
         self._client.close()
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:200]
 
 
 def model_for(start: Path) -> AnthropicModel:

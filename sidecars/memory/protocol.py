@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from uuid import NAMESPACE_OID, uuid5
 
 from sidecars.memory.entry import Applied, Entry, Refused, RuleError
 from sidecars.memory.record import (
@@ -30,6 +31,8 @@ FORGOTTEN_UNDER = 0.3
 OCCURRENCES = 2
 # Enough to recognise an end that is told twice (the client's own, then the Witness's).
 CLOSED_KEPT = 20
+# What a session may bring at its end.
+GAINED_BY = frozenset(["add", "use", "relate", "decide"])
 
 
 def apply(sidecar: Sidecar, entry: Entry) -> Applied:
@@ -80,13 +83,28 @@ def _open(sidecar: Sidecar, entry: Entry) -> Applied:
 
 
 def _close(sidecar: Sidecar, entry: Entry) -> Applied:
-    known = sidecar.books.sessions.get(entry.session)
-    if known is not None and not known.is_open:
-        return Applied(sidecar, "the session was saved already")
-    if known is None:
-        sessions = {**sidecar.books.sessions, entry.session: Session(str(entry.data.get("holder") or ""), entry.at)}
-        sidecar = _with_sessions(sidecar, sessions)
-    return Applied(_ended(sidecar, entry.session, entry.at))
+    """End a session: at most once it is counted, and at most once its gains are taken in.
+
+    One entry holds both, so that a crash in the middle of a save leaves all of it or nothing.
+    """
+    known = sidecar.books.sessions.get(entry.session) or Session(str(entry.data.get("holder") or ""), entry.at)
+    gains = [] if known.gained else list(entry.data.get("gains") or ())
+    refused = []
+    for number, (op, data) in enumerate(gains):
+        # Each needs an id of its own, and the same one whenever the journal is read.
+        part = replace(entry, id=uuid5(NAMESPACE_OID, f"{entry.id} {number}").hex, op=str(op), data=dict(data))
+        try:
+            if op not in GAINED_BY:
+                raise RuleError(f"{op!r} is nothing that a session gains")
+            sidecar = apply(sidecar, part).sidecar
+        except UsageError as error:
+            refused.append(str(error))
+    # An addition counts itself into the session, so its record is read anew.
+    known = replace(sidecar.books.sessions.get(entry.session) or known, gained=known.gained or bool(gains))
+    sidecar = _with_sessions(sidecar, {**sidecar.books.sessions, entry.session: known})
+    if not known.is_open:
+        return Applied(sidecar, "the session was counted already", refused=tuple(refused))
+    return Applied(_ended(sidecar, entry.session, entry.at), refused=tuple(refused))
 
 
 def _ended(sidecar: Sidecar, name: str, at: str, *, crashed: bool = False) -> Sidecar:

@@ -78,6 +78,7 @@ class Session:
         new: how many memories it has added.
         closed_at: ISO date, empty while it is open.
         crashed: it was closed by the next start of its holder, not by its own end.
+        gained: what it brought at its end was taken in.
     """
 
     holder: str
@@ -85,6 +86,7 @@ class Session:
     new: int = 0
     closed_at: str = ""
     crashed: bool = False
+    gained: bool = False
 
     @property
     def is_open(self) -> bool:

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sidecars.memory.briefing import polecat_briefing
+from sidecars.memory.entry import Entry
 from sidecars.memory.place import ROOT_VARIABLE, check_agent
+from sidecars.memory.protocol import apply
 from sidecars.memory.record import Sidecar
 from sidecars.memory.store import MemoryStore
 from witness.clock import Clock
@@ -94,21 +97,6 @@ def load(store: MemoryStore, agent: str, session: SessionId) -> Sidecar:
     return store.fold(agent)
 
 
-def gain(store: MemoryStore, agent: str, session: SessionId, gains: Gains) -> tuple[str, ...]:
-    """Journal what a session brought.
-
-    Returns:
-        One line for each thing that broke a rule and was left out.
-    """
-    refused = []
-    for op, data in _operations(gains):
-        try:
-            store.change(agent, op, session.name, data)
-        except UsageError as error:
-            refused.append(f"{agent}: {error}")
-    return tuple(refused)
-
-
 def _operations(gains: Gains) -> Iterable[tuple[str, Mapping[str, Any]]]:
     yield from (("use", {"id": used}) for used in gains.used)
     yield from (("add", memory) for memory in gains.memories)
@@ -117,13 +105,32 @@ def _operations(gains: Gains) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 
 def save(store: MemoryStore, agent: str, session: SessionId, gains: Gains | None = None) -> Saved:
-    """End a session: count it, let what was not reinforced fade, fold everything into the file.
+    """End a session: take in what it brought, count it, let what was not reinforced fade, write the file.
 
-    A session is ended once: telling it again changes nothing.
+    A session is counted once and its gains are taken in once, however often this is told.
+
+    Raises:
+        MemoryBusyError, MemoryFileError: the memory is out of reach.
     """
-    refused = gain(store, agent, session, gains or Gains())
-    store.change(agent, "close", session.name, {"holder": session.holder})
-    return Saved(store.fold(agent), refused)
+    allowed, refused = _allowed(store.read(agent), session, gains or Gains())
+    applied = store.change(agent, "close", session.name, {"holder": session.holder, "gains": allowed})
+    refused += applied.refused
+    return Saved(store.fold(agent), tuple(f"{agent}: {line}" for line in refused))
+
+
+def _allowed(
+    sidecar: Sidecar, session: SessionId, gains: Gains
+) -> tuple[list[tuple[str, Mapping[str, Any]]], tuple[str, ...]]:
+    # Tried before anything is written: what is refused, a secret above all, must not reach the journal.
+    allowed, refused = [], []
+    for op, data in _operations(gains):
+        entry = Entry(uuid4().hex, sidecar.last_updated, session.name, op, data)
+        try:
+            sidecar = apply(sidecar, entry).sidecar
+            allowed.append((op, data))
+        except UsageError as error:
+            refused.append(str(error))
+    return allowed, tuple(refused)
 
 
 # -- for the spawn and the end of a polecat -------------------------------------------------------------------------

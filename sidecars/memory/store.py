@@ -111,7 +111,7 @@ class MemoryStore:
         place = self.place(agent)
         entry = Entry(uuid4().hex, self.now, session, op, dict(data or {}))
         try:
-            self._make_folder(place.folder)
+            _make_folder(place.folder)
             with locked(place.lock, self._clock, self._wait):
                 self._set_corrupt_aside(place)
                 applied = apply(self.read(agent), entry)
@@ -128,7 +128,7 @@ class MemoryStore:
         """
         place = self.place(agent)
         try:
-            self._make_folder(place.folder)
+            _make_folder(place.folder)
             with (
                 locked(place.lock, self._clock, self._wait) as held,
                 foreign_locked(place.foreign_lock, held, self._clock, self._wait),
@@ -175,15 +175,28 @@ class MemoryStore:
         shown = "; ".join(repairs[:3]) + (f"; and {len(repairs) - 3} more" if len(repairs) > 3 else "")
         _log.warning("%s was brought into form (%s): the original is kept in %s", place.file, shown, aside.name)
 
-    @staticmethod
-    def _make_folder(folder: Path) -> None:
-        if folder.is_dir():
-            return
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # What an agent remembers is the user's own; `git add -A` in a project must not publish it.
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write another file of the project's state: whole or not at all, in a folder that is kept out of git.
+
+    Raises:
+        MemoryFileError: it cannot be written.
+    """
+    try:
+        _make_folder(path.parent)
+        _replace(path, data)
+    except OSError as error:
+        raise MemoryFileError(path, error) from error
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # What an agent remembers is the user's own; `git add -A` in a project must not publish it.
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
 
 
 def _read(path: Path) -> bytes:

@@ -246,6 +246,17 @@ _data = st.fixed_dictionaries(
         "role": st.sampled_from(["proponent", "boss"]),
         "outcome": st.sampled_from(["won", "drawn"]),
         "holder": st.sampled_from(["r/p", "manual"]),
+        "gains": st.lists(
+            st.sampled_from(
+                [
+                    ["add", {"content": "gained"}],
+                    ["relate", {"kind": "complements", "other": "ux"}],
+                    ["close", {}],
+                    ["sing", {}],
+                ]
+            ),
+            max_size=3,
+        ),
         "memories": st.just([{"content": "merged", "type": "context", "confidence": 0.4}]),
     },
 )

@@ -13,7 +13,6 @@ from sidecars.memory.sessions import (
     briefing,
     end_session,
     environment,
-    gain,
     load,
     manual_session,
     save,
@@ -70,12 +69,34 @@ def test_what_breaks_a_rule_is_left_out_and_told_and_the_rest_is_kept(store: Mem
     assert saved.sidecar.decision_history[0].outcome == "won"
 
 
+def test_gains_are_taken_in_once_and_also_after_the_end_was_told_without_them(store: MemoryStore) -> None:
+    session, gains = SessionId("s"), Gains(memories=({"content": "fine"},), relations=(("agrees_with", "bob"),))
+    load(store, "ada", session)
+    save(store, "ada", session)
+    for _ in range(3):
+        saved = save(store, "ada", session, gains).sidecar
+    assert [memory.content for memory in saved.memories] == ["fine"]
+    assert saved.books.evidence == {"agrees_with": {"bob": 1}}
+    assert saved.sessions_participated == 1
+
+
+def test_a_refused_secret_never_reaches_the_disk(store: MemoryStore, tmp_path: Path) -> None:
+    save(store, "ada", SessionId("s"), Gains(memories=({"content": "password=Tr0ub4dor&3"},)))
+    assert all(b"Tr0ub" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_several_gains_of_one_save_are_several_memories(store: MemoryStore) -> None:
+    gains = Gains(memories=tuple({"content": f"fact {number}"} for number in range(6)))
+    saved = save(store, "ada", SessionId("s"), gains)
+    assert len({memory.id for memory in saved.sidecar.memories}) == 5
+    assert len(saved.refused) == 1
+
+
 def test_somebody_in_no_polecat_stays_in_the_session_that_is_open(store: MemoryStore, clock: ManualClock) -> None:
     first = manual_session(store, "ada", fresh=True)
     load(store, "ada", first)
     clock.advance(60)
     assert manual_session(store, "ada") == first
-    assert gain(store, "ada", manual_session(store, "ada"), Gains(memories=({"content": "x"},))) == ()
     save(store, "ada", first)
     assert manual_session(store, "ada") != first
 

@@ -189,7 +189,11 @@ def _learned(store: MemoryStore, agent: str, transcript: Path) -> Any:
     from sidecars.memory.learn import learn
     from sidecars.memory.model import model_for
 
-    return learn(store.read(agent), transcript, model_for(Path.cwd()))
+    model = model_for(Path.cwd())
+    try:
+        return learn(store.read(agent), transcript, model)
+    finally:
+        model.close()
 
 
 @memory.command(hidden=True)
