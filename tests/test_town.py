@@ -298,3 +298,15 @@ def test_a_broken_settings_file_is_all_defaults(tmp_path: Path, text: str) -> No
     (root / "settings").mkdir()
     (root / "settings" / "config.json").write_text(text)
     assert Town.at(root).operational.count("nudge", "max_queue_depth", 50) == 50
+
+
+def test_a_patrol_finds_tmux_where_the_polecats_were_spawned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    town = Town.init(tmp_path / "town")
+    monkeypatch.setenv("GT_TMUX_SOCKET", "mine")
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    town.remember_tmux()
+    monkeypatch.delenv("GT_TMUX_SOCKET")
+    monkeypatch.delenv("TMUX_TMPDIR")
+    assert town.tmux_place == ("mine", str(tmp_path))
+    town.remember_tmux()
+    assert town.tmux_place == (derive_socket(town.root), "")

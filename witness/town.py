@@ -25,6 +25,7 @@ LEGACY_PREFIXES = ("gt", "bd", "hq", "gthq")
 # Sessions that are no polecats: `<prefix>-witness`, and so on; `hq` is the town's own prefix.
 _RIG_ROLES = ("witness", "refinery")
 _TOWN_ROLES = ("mayor", "deacon", "boot", "overseer")
+_TMUX_PLACE = "tmux.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +228,33 @@ class Town:
     @property
     def socket(self) -> str:
         """The name of the town's tmux socket, derived as Gas Town derives it; ``$TMUX`` plays no part."""
+        return self.tmux_place[0]
+
+    @property
+    def tmux_place(self) -> tuple[str, str]:
+        """The tmux socket's name and the value of ``TMUX_TMPDIR`` for it (empty for tmux's default).
+
+        Where the town's polecats were spawned is remembered, so that a patrol run by cron finds them whatever its own
+        environment says.
+        """
+        try:
+            raw = json.loads((self.runtime / _TMUX_PLACE).read_text(encoding="utf-8"))
+            return str(raw["socket"]), str(raw["directory"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return self._tmux_place_here()
+
+    def _tmux_place_here(self) -> tuple[str, str]:
         given = os.environ.get("GT_TMUX_SOCKET", "")
-        if given not in ("", "default", "auto"):
-            return given
-        return derive_socket(self.root)
+        socket = derive_socket(self.root) if given in ("", "default", "auto") else given
+        return socket, os.environ.get("TMUX_TMPDIR", "")
+
+    def remember_tmux(self) -> None:
+        """Remember where tmux is now; for a spawn into a town without living polecats."""
+        socket, directory = self._tmux_place_here()
+        path = self.make_runtime() / _TMUX_PLACE
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps({"socket": socket, "directory": directory}), encoding="utf-8")
+        temporary.replace(path)
 
 
 def derive_socket(root: Path) -> str:

@@ -143,7 +143,7 @@ def _watch(witness: Witness, group: Group, console: Console) -> str:
 
 def _pane(witness: Witness, group: Group) -> str:
     try:
-        return Tmux(witness.town.socket).capture(group.session, _PANE_LINES)
+        return Tmux(*witness.town.tmux_place).capture(group.session, _PANE_LINES)
     except WitnessError:
         return ""  # it has ended, or is just ending
 
@@ -175,7 +175,7 @@ def _summary(witness: Witness, group: Group, console: Console, killed: str) -> N
     recorded = {member.process for member in members if member.process} | witness.journal.groups.seen(run)
     alive = {each for each in recorded if is_alive(each, table)}
     alive |= Kinship(table, Markers().read(table)).group(group.id.marker, ())
-    session = Tmux(witness.town.socket).has_session(group.session)
+    session = Tmux(*witness.town.tmux_place).has_session(group.session)
     if alive or session:
         raise WitnessError(f"still alive: {sorted(each.pid for each in alive)}, session stands: {session}")
     console.print("[bold]survivors[/bold]  none: no recorded process, no marked process, no tmux session")

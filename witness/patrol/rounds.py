@@ -46,7 +46,7 @@ class Rounds:
 
     def __init__(self, town: Town, journal: Journal, clock: Clock, inside: GroupId | None = None) -> None:
         self.town, self.journal, self.clock = town, journal, clock
-        self.tmux = Tmux(town.socket)
+        self.tmux = Tmux(*town.tmux_place)
         self.observer = Observer(town, journal, self.tmux, clock)
         self.nursery = Nursery(town.runtime, self.tmux, self.observer.settings("").key_env, inside)
         self.deliveries = Deliveries(town, journal, clock)

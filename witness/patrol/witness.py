@@ -108,6 +108,10 @@ class Witness:
     def carry_out(self, order: Order) -> Spawned:
         """``spawn`` for an order that is put together already."""
         prepared = prepare(self.town, order)
+        if not self.journal.groups.living():
+            self.town.remember_tmux()
+            self._rounds.close()
+            self._rounds = Rounds(self.town, self.journal, self._clock, self._inside)
         return Spawner(self._rounds, self._inside).spawn(prepared, witness=order.witness)
 
     # -- look ---------------------------------------------------------------------------------------------------------
