@@ -63,6 +63,10 @@ class GroupTable:
         found = self._select("? IN (polecat, session) AND ? IN ('', rig)", polecat, rig)
         return found[-1] if found else None
 
+    def last_of_each(self) -> list[Group]:
+        """The newest run of every polecat, living or ended."""
+        return self._select("rowid IN (SELECT max(rowid) FROM groups GROUP BY rig, polecat)")
+
     def move(self, run: str, old: GroupState, new: GroupState) -> bool:
         """Change the state if it still is ``old``; False when somebody was quicker."""
         return self._journal.run("UPDATE groups SET state = ? WHERE run = ? AND state = ?", new, run, old).rowcount == 1

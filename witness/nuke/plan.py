@@ -30,12 +30,17 @@ class Target:
 
 
 def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -> Target:
-    """What the journal knows of a group's processes."""
-    processes = {member.process: member.kind for member in members if member.process}
+    """What the journal knows of a group's processes; of a polecat that Gas Town has started, only the sidecars."""
+    followed = bool(group.details.get("followed"))
+    processes = {
+        member.process: member.kind
+        for member in members
+        if member.process and not (followed and member.kind is not MemberKind.SIDECAR)
+    }
     return Target(
         run=group.id.run,
         marker=group.id.marker,
-        recorded=frozenset(processes) | frozenset(seen),
+        recorded=frozenset(processes) | (frozenset() if followed else frozenset(seen)),
         keepers=frozenset(process for process, kind in processes.items() if kind is MemberKind.REAPER),
     )
 

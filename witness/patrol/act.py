@@ -31,7 +31,9 @@ from witness.patrol.actions import (
     StartSidecar,
     Tell,
 )
+from witness.patrol.adoption import hide_from_hooks
 from witness.patrol.deliveries import Deliveries
+from witness.patrol.follow import FOLLOWED
 from witness.settings import Settings
 from witness.spawn.sidecar import Nursery
 from witness.supervise.exits import agent_exit
@@ -253,12 +255,13 @@ class Actor:
     def foreign(self, runs: Iterable[str]) -> Foreign:
         """Who must not be touched while these runs are ended, as far as the journal and tmux know."""
         ending = set(runs)
+        # Whom Gas Town has started is Gas Town's to end, also while we end its sidecars.
+        theirs = {group.id.run for group in self._journal.groups.living() if group.details.get(FOLLOWED)}
         others = {
             member.process
             for run, members in self._journal.members.of_living().items()
-            if run not in ending
             for member in members
-            if member.process
+            if member.process and (run not in ending or (run in theirs and member.kind is not MemberKind.SIDECAR))
         }
         infrastructure = {self._nursery.process(), read_process(self._town.runtime / "witness.json")}
         try:
@@ -308,6 +311,8 @@ class Actor:
         run_dir = self._town.run_dir(run)
         for name in ("launch.json", "started.fifo"):
             (run_dir / name).unlink(missing_ok=True)
+        if (group := self._journal.groups.get(run)) and group.details.get(FOLLOWED):
+            hide_from_hooks(self._town, group)
 
     def _end_orphans(self, run: str, processes: frozenset[ProcessId], deeds: Deeds) -> None:
         group = self._journal.groups.get(run)

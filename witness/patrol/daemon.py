@@ -163,7 +163,8 @@ class Daemon:
         late = now - self._next_look > interval * _LATE_FACTOR
         self._rounds.nursery.join()
         checked, nukes = self._rounds.look(self._nukes, deeds, late=late)
-        self._next_look = self._clock.monotonic() + interval
+        # Gas Town's issue tracker has been asked about somebody new: its answer is wanted soon.
+        self._next_look = self._clock.monotonic() + (min(interval, 1.0) if self._rounds.follower.pending else interval)
         self._begin(nukes, deeds)
         living = {group.id.run for group in self._journal.groups.living()}
         self._schedule(living)

@@ -41,6 +41,9 @@ def _plan_group(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iter
             yield from plan_sidecars(fact, snapshot, settings)
             yield from _group_health(fact)
         return
+    if group.details.get("followed"):
+        yield from _plan_followed(fact, snapshot, settings)
+        return
     if snapshot.deep and snapshot.boot == group.boot:
         yield from _remember_descendants(fact)
     if group.state is GroupState.NUKING or group.intent is Intent.NUKE:
@@ -55,6 +58,20 @@ def _plan_group(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iter
         yield Nuke(group.id.run, zombie)
     else:
         yield from _plan_living(fact, snapshot, settings)
+
+
+def _plan_followed(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iterator[Action]:
+    """A polecat that Gas Town has started: its health is Gas Town's business, its sidecars are ours."""
+    group, agent = fact.group, fact.member("agent")
+    if group.state is GroupState.NUKING or group.intent is Intent.NUKE:
+        yield Nuke(group.id.run, group.intent_note or "nuke")
+    elif group.intent is Intent.DONE:
+        yield Nuke(group.id.run, "done")
+    elif snapshot.boot != group.boot or agent is None or not agent.alive:
+        yield Nuke(group.id.run, "session-end")
+    else:
+        yield from plan_sidecars(fact, snapshot, settings)
+        yield from _group_health(fact)
 
 
 def _agent_recorded(fact: GroupFact) -> bool:

@@ -13,6 +13,7 @@ from witness.nuke.execute import Ended
 from witness.patrol.act import Actor, Deeds
 from witness.patrol.actions import MoveMember
 from witness.patrol.deliveries import Deliveries
+from witness.patrol.follower import Follower
 from witness.patrol.observe import Observer, Snapshot
 from witness.patrol.plan import plan
 from witness.spawn.sidecar import Nursery
@@ -51,19 +52,36 @@ class Rounds:
         self.nursery = Nursery(town.runtime, self.tmux, self.observer.settings("").key_env, inside)
         self.deliveries = Deliveries(town, journal, clock)
         self.actor = Actor(town, journal, self.tmux, self.nursery, clock)
+        self.follower = Follower(town, journal, self.tmux, clock)
 
     def close(self) -> None:
+        self.follower.close()
         self.nursery.close()
 
     def glance(self, runs: Collection[str], nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
         """A quick round over some groups; returns the groups that are to be ended, with the reason."""
         return self._decide(self.observer.glance(runs, nukes), nukes, deeds)
 
-    def look(self, nukes: Collection[str], deeds: Deeds, *, late: bool = False) -> tuple[int, list[tuple[str, str]]]:
-        """A full round; returns (groups checked, groups that are to be ended with the reason)."""
+    def look(
+        self, nukes: Collection[str], deeds: Deeds, *, late: bool = False, wait: bool = False
+    ) -> tuple[int, list[tuple[str, str]]]:
+        """A full round.
+
+        Args:
+            nukes: runs that this process is ending already.
+            deeds: where it is told what was done.
+            late: see ``Snapshot``.
+            wait: await Gas Town's issue tracker when a polecat of its is new.
+
+        Returns:
+            (groups checked, groups that are to be ended with the reason).
+        """
+        over = [(run, reason) for run, reason in self.follower.look(deeds.errors, wait=wait) if run not in nukes]
+        runs = {run for run, _ in over}
         snapshot = self.observer.look(nukes, late=late)
         deeds.errors.extend(self.deliveries.settle(self.journal.groups.living()))
-        return len(snapshot.groups), self._decide(snapshot, nukes, deeds)
+        ends = self._decide(snapshot, {*nukes, *runs}, deeds)
+        return len(snapshot.groups), over + [(run, reason) for run, reason in ends if run not in runs]
 
     def _decide(self, snapshot: Snapshot, nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
         actions = plan(snapshot)
@@ -90,7 +108,7 @@ class Rounds:
     def patrol(self, *, late: bool = False) -> Report:
         """One full pass, ends included."""
         deeds = Deeds()
-        checked, nukes = self.look((), deeds, late=late)
+        checked, nukes = self.look((), deeds, late=late, wait=True)
         self.end(nukes, deeds)
         return report(checked, deeds)
 
