@@ -18,7 +18,7 @@ from sidecars.distill.answer import Claim, Evidence
 from sidecars.distill.errors import UnreadableError
 from sidecars.distill.expand import PIECE
 from sidecars.distill.locator import Lines, Pointer, parse_locator
-from sidecars.distill.pointer import NotJsonError, is_json, pointers_at, span_of
+from sidecars.distill.pointer import NotJsonError
 from sidecars.distill.shelf import Shelf
 from sidecars.distill.text import ANSI, Text
 
@@ -51,7 +51,8 @@ class Quote:
         words = [_word(word) for word in re.split(r"[ \t\n\f\r]+", quote) if word]
         options = re2.Options()
         options.log_errors = False
-        options.max_mem = 64 << 20
+        options.encoding = re2.Options.Encoding.LATIN1  # bytes are compared, whatever they are
+        options.max_mem = 32 << 20
         self._pattern: Any = re2.compile(rb"\s+".join(words), options) if words else None
 
     def spans(self, text: Text, start: int, end: int, most: int = 2) -> list[tuple[int, int]]:
@@ -145,7 +146,7 @@ class Checker:
         locator = parse_locator(claim.locator)
         span = self._span(text, locator)
         if span and (found := pattern.spans(text, *span, most=1)):
-            return Checked(Evidence(text.name, _kept(text, locator, found[0]), quote, claim.reason, True))
+            return Checked(Evidence(text.name, self._kept(text, locator, found[0]), quote, claim.reason, True))
         return self._elsewhere(claim, quote, text, pattern)
 
     def _span(self, text: Text, locator: Lines | Pointer | None) -> tuple[int, int] | None:
@@ -153,10 +154,17 @@ class Checker:
             return text.span(locator.first, locator.last)
         if isinstance(locator, Pointer):
             try:
-                return span_of(text, locator)
+                return self._shelf.json(text).span(locator)
             except NotJsonError:
                 return None
         return None
+
+    def _kept(self, text: Text, locator: Lines | Pointer | None, found: tuple[int, int]) -> str:
+        if isinstance(locator, Lines) and locator.last - locator.first > _WIDEST:
+            return self._shelf.place(text, *found)
+        if isinstance(locator, Lines):
+            return str(Lines(locator.first, min(locator.last, max(locator.first, text.lines))))
+        return str(locator)
 
     def _elsewhere(self, claim: Claim, quote: str, text: Text, pattern: Quote) -> Checked:
         where = f"{text.name} {claim.locator}".strip()
@@ -164,30 +172,12 @@ class Checker:
             return _unverified(claim, quote, text.name, f"{where}: {quote!r} is not there, and too short to look for")
         spans = pattern.spans(text, 0, text.size, most=4)
         if len(spans) == 1:
-            return Checked(Evidence(text.name, place_of(text, *spans[0]), quote, claim.reason, True))
+            return Checked(Evidence(text.name, self._shelf.place(text, *spans[0]), quote, claim.reason, True))
         if not spans:
             return _unverified(claim, quote, text.name, f"{where}: the quote {_short(quote)} is nowhere in it")
         lines = ", ".join(f"L{text.line_at(span[0])}" for span in spans[:3]) + ("…" if len(spans) > 3 else "")
         problem = f"{where}: the quote {_short(quote)} is not there, but in several other places ({lines})"
         return _unverified(claim, quote, text.name, problem)
-
-
-def _kept(text: Text, locator: Lines | Pointer | None, found: tuple[int, int]) -> str:
-    if isinstance(locator, Lines) and locator.last - locator.first > _WIDEST:
-        return place_of(text, *found)
-    if isinstance(locator, Lines):
-        return str(Lines(locator.first, min(locator.last, max(locator.first, text.lines))))
-    return str(locator)
-
-
-def place_of(text: Text, start: int, end: int) -> str:
-    """The locator of the bytes from ``start`` to ``end``: a pointer in a JSON document, else lines."""
-    if is_json(text):
-        try:
-            return str(pointers_at(text, [start])[start])
-        except (NotJsonError, KeyError):
-            pass
-    return str(Lines(text.line_at(start), text.line_at(max(start, end - 1))))
 
 
 def _unverified(claim: Claim, quote: str, name: str, gap: str) -> Checked:

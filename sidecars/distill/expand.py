@@ -159,13 +159,13 @@ class Expanded:
 
     def _fill(self, raw: IO[bytes], target: int, deadline: Deadline) -> None:
         opener = next((each for _, name, each in _MAGIC if name == self.compression), None)
-        source = opener(raw) if opener else raw
+        source: Any = opener(raw) if opener else raw
         decoder: codecs.IncrementalDecoder | None = None
         first = True
         while True:
             deadline.check()
             try:
-                piece = source.read(PIECE)
+                piece = source.read1(PIECE)  # not read(), which at a damaged end loses what it had already
             except Exception as error:
                 # Each format has error classes of its own, which are not imported unless the format is met.
                 if not isinstance(error, _DAMAGED) and type(error).__name__ not in ("LZMAError", "ZstdError"):

@@ -6,10 +6,12 @@ at which byte an event lies. Both are what an answer about a generated JSON on o
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from sidecars.distill.expand import PIECE
 from sidecars.distill.locator import Pointer
@@ -26,9 +28,11 @@ class NotJsonError(ValueError):
     """The text is not one JSON document."""
 
 
-def _tokens(text: Text, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """(start, end, first bytes) of each token. A string longer than two pieces is given with its beginning alone."""
-    base, data = 0, b""
+def _tokens(text: Text, end: int, begin: int = 0) -> Iterator[tuple[int, int, bytes]]:
+    """(start, end, first bytes) of each token from ``begin`` on, which must not be inside of one.
+
+    A string longer than two pieces is given with its beginning alone."""
+    base, data = begin or (3 if text.read(0, 3) == codecs.BOM_UTF8 else 0), b""
     while True:
         fresh = text.read(base + len(data), min(end, base + len(data) + PIECE))
         data += fresh
@@ -49,9 +53,11 @@ def _tokens(text: Text, end: int) -> Iterator[tuple[int, int, bytes]]:
             return
         rest = data[used:].lstrip()
         base, data = base + len(data) - len(rest), rest
-        if len(data) > 2 * PIECE and data.startswith(b'"'):
+        if len(data) > 2 * PIECE:
+            if not data.startswith(b'"'):
+                raise NotJsonError("a word that is no value")
             stop = _end_of_string(text, base, end)
-            yield base, stop, data[:_LONGEST_KEY]
+            yield base, stop, text.read(base, min(stop, base + _LONGEST_KEY))
             base, data = stop, b""
 
 
@@ -81,6 +87,13 @@ class _Walk:
     def __init__(self) -> None:
         self.frames: list[_Frame] = []
         self.ended = False
+
+    def copy(self) -> _Walk:
+        """The same state, to go on from there."""
+        other = _Walk()
+        other.frames = [replace(frame) for frame in self.frames]
+        other.ended = self.ended
+        return other
 
     @property
     def pointer(self) -> Pointer:
@@ -135,7 +148,7 @@ def _plain_key(token: bytes) -> str:
 
 def is_json(text: Text) -> bool:
     """Whether the text is one JSON object or array, as far as its first megabyte tells."""
-    head = text.read(0, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = text.read(0, 4096).removeprefix(codecs.BOM_UTF8).lstrip()
     if not head or head[0] not in _OPENING:
         return False
     walk = _Walk()
@@ -150,49 +163,87 @@ def is_json(text: Text) -> bool:
     return walk.ended or text.size > PIECE
 
 
-def pointers_at(text: Text, offsets: Sequence[int]) -> dict[int, Pointer]:
-    """The pointer of the innermost value at each offset, of the member when the offset lies on its key.
+class JsonMap:
+    """Pointers of offsets and offsets of pointers in one JSON text.
 
-    Raises:
-        NotJsonError: the text is no JSON up to there.
-        TimeoutSpentError: the time is up.
+    The state of the reading is kept at every other megabyte, so that only the first look at a place has to read all
+    that comes before it.
+
+    Args:
+        text: the text; whether it is JSON shows while it is read.
     """
-    wanted = sorted(set(offsets), reverse=True)
-    found: dict[int, Pointer] = {}
-    walk = _Walk()
-    for number, (_, end, token) in enumerate(_tokens(text, text.size)):
-        if not number & 0xFFFF:
-            text.deadline.check()
-        # A bracket stands for the value that it opens or closes, not for something inside.
-        here = walk.pointer if token[0] in _OPENING else None
-        walk.step(token)
-        while wanted and wanted[-1] < end:
-            found[wanted.pop()] = here or walk.pointer
-        if not wanted:
-            break
-    return found
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._marks: list[tuple[int, _Walk]] = [(0, _Walk())]
+        self._starts: dict[Pointer, int] = {}
+
+    def at(self, offset: int) -> Pointer:
+        """The pointer of the innermost value at ``offset``, of the member when that lies on its key.
+
+        Raises:
+            NotJsonError: the text is no JSON up to there.
+            TimeoutSpentError: the time is up.
+        """
+        for start, end, token, walk in self._steps(offset):
+            # A bracket stands for the value that it opens or closes, not for something inside.
+            here = walk.pointer if token[0] in _OPENING else None
+            walk.step(token)
+            if offset < end:
+                found = here or walk.pointer
+                self._starts.setdefault(found, start)
+                return found
+        raise NotJsonError("it ends before that")
+
+    def around(self, start: int, end: int) -> Pointer:
+        """The pointer of the innermost value that holds all bytes from ``start`` to ``end``.
+
+        Raises:
+            NotJsonError, TimeoutSpentError: as ``at``.
+        """
+        first, last = self.at(start), self.at(max(start, end - 1))
+        same = 0
+        while same < min(len(first.keys), len(last.keys)) and first.keys[same] == last.keys[same]:
+            same += 1
+        return Pointer(first.keys[:same])
+
+    def span(self, pointer: Pointer) -> tuple[int, int] | None:
+        """The bytes of the value that ``pointer`` means, with its key when it is an object's member; None if none.
+
+        Raises:
+            NotJsonError: the text is no JSON up to there.
+            TimeoutSpentError: the time is up.
+        """
+        begin = key = -1
+        depth = len(pointer.keys)
+        # Begin a little before where it was seen: its key stands before it.
+        for start, end, token, walk in self._steps(max(0, self._starts.get(pointer, 0) - 2 * _LONGEST_KEY)):
+            valued = _is_value(walk, token)
+            if begin < 0 and len(walk.frames) == depth:
+                if valued and walk.pointer == pointer:
+                    begin = start if key < 0 else key
+                key = start if _is_key(walk, token) else -1 if token[0] != b":"[0] else key
+            walk.step(token)
+            # A scalar ends at once, a bracket where the reading is as deep again as before it.
+            if begin >= 0 and len(walk.frames) == depth:
+                return begin, end
+        return None
+
+    def _steps(self, offset: int) -> Iterator[tuple[int, int, bytes, _Walk]]:
+        """Tokens from the last mark before ``offset`` on, each with the state before it; the caller takes the step."""
+        at = bisect_right(self._marks, offset, key=lambda mark: mark[0]) - 1
+        begin, state = self._marks[at]
+        walk = state.copy()
+        for number, (start, end, token) in enumerate(_tokens(self._text, self._text.size, begin)):
+            if not number & 0xFFFF:
+                self._text.deadline.check()
+            if start >= self._marks[-1][0] + 2 * PIECE:
+                self._marks.append((start, walk.copy()))
+            yield start, end, token, walk
 
 
-def span_of(text: Text, pointer: Pointer) -> tuple[int, int] | None:
-    """The bytes of the value that ``pointer`` means, None when there is none.
-
-    Raises:
-        NotJsonError: the text is no JSON up to there.
-        TimeoutSpentError: the time is up.
-    """
-    walk = _Walk()
-    start = -1
-    depth = 0
-    for number, (at, end, token) in enumerate(_tokens(text, text.size)):
-        if not number & 0xFFFF:
-            text.deadline.check()
-        before = len(walk.frames)
-        if start < 0 and before == len(pointer.keys) and _is_value(walk, token) and walk.pointer == pointer:
-            start, depth = at, before
-        walk.step(token)
-        if start >= 0 and len(walk.frames) == depth:
-            return start, end
-    return None
+def _is_key(walk: _Walk, token: bytes) -> bool:
+    return bool(walk.frames) and walk.frames[-1].is_object and not walk.frames[-1].keyed and token[0] == b'"'[0]
 
 
 def _is_value(walk: _Walk, token: bytes) -> bool:

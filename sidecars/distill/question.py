@@ -28,7 +28,7 @@ _KIN: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
         _words("fail failed failing failure failures fails error errors wrong broke broken crash crashed why"),
         ("fail", "error", "exception", "traceback", "panic", "fatal", "assert", "not ok", "✗", "✘", "❌"),
     ),
-    (_words("pass passed passes passing succeed succeeded success ok green"), ("pass", "succe", "ok")),
+    (_words("pass passed passes passing succeed succeeded success ok green"), ("pass", "succe", "ok", "fail")),
     (_words("timeout timeouts late hang hung hanging"), ("timeout", "timed out", "deadline")),
     (_words("warn warning warnings"), ("warn",)),
     (_words("skip skipped skips"), ("skip",)),

@@ -21,7 +21,7 @@ from typing import Any
 from sidecars.distill.errors import TimeoutSpentError
 from sidecars.distill.expand import PIECE
 from sidecars.distill.limits import Deadline
-from sidecars.distill.question import Question, Term
+from sidecars.distill.question import KIN, Question, Term
 from sidecars.distill.text import ANSI, LARGE, Text
 
 # BM25's usual constants; b is low because a long log line is no worse than a short one.
@@ -36,8 +36,8 @@ _SEGMENT = 2048
 # Hits that one pass may bring, per 200 MB. A term more frequent than that tells little about where to look; it still
 # counts in the lines that other terms have found.
 _MOST_HITS = 60_000
-# A number that is asked for is counted exactly up to here; each hit costs about a microsecond.
-_MOST_COUNTED = 300_000
+# A number that is asked for is counted exactly up to here; each hit costs about half a microsecond.
+_MOST_COUNTED = 5_000_000
 _SAMPLES, _SAMPLE = 48, 32 << 10
 
 _MOST_GROUPS = 4096
@@ -179,6 +179,14 @@ class Ranking:
     complete: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What a sample tells of a text: for each term, how many hits its search will bring, and how many will count."""
+
+    cost: list[float]
+    hits: list[float]
+
+
 class Ranker:
     """Ranks the lines of several texts for one question.
 
@@ -198,60 +206,69 @@ class Ranker:
         self._bytes = 0
         self._complete = True
 
-    # -- one pass -----------------------------------------------------------------------------------------------
+    # -- one pass ------------------------------------------------------------------------------------------------
 
     def scan(self, number: int, text: Text) -> None:
-        """Go through one text once: find the terms, count the lines, hash the file."""
+        """Go through one text once: find the terms, count the lines, hash the file.
+
+        Only when none of the rare terms is there it is gone through again, for a frequent one.
+        """
         if not self._terms or not text.size:
-            text.lines  # noqa: B018 - the index and the hash are wanted even so
             self._lines += text.lines
             return
-        chosen = self._choose(text)
+        sample = self._sample(text)
+        ordered = sorted(range(len(self._terms)), key=lambda each: sample.cost[each])
+        chosen: list[int] = []
+        room = max(_MOST_HITS, _MOST_HITS * text.size / 200e6)
+        while ordered and (not chosen or sample.cost[ordered[0]] <= room):
+            room -= sample.cost[ordered[0]]
+            chosen.append(ordered.pop(0))
         found = self._pass(number, text, chosen)
-        while not found and len(chosen) < len(self._terms) and self._complete:
-            # None of the rare terms is there: the frequent ones are all there is.
-            chosen = self._choose(text, beside=chosen)
-            found = self._pass(number, text, chosen)
-        self._bytes += text.size
+        while not found and ordered and self._complete:
+            found = self._pass(number, text, [ordered.pop(0)])
+        self._count(text, ordered, sample)
+        self._lines += text.lines if text.indexed else 0
 
-    def _choose(self, text: Text, beside: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """The terms to search the whole text for: all, or in a large one those that are rare in a sample of it."""
-        everything = tuple(range(len(self._terms)))
+    def _sample(self, text: Text) -> _Sample:
+        """How frequent each term is in a sample of a large text; of a small one nothing needs to be known."""
+        sample = _Sample([0.0] * len(self._terms), [0.0] * len(self._terms))
         if text.size <= 2 * LARGE:
-            return everything
-        matcher, seen = Matcher(self._terms, fold=text.size <= _FOLDED), [0] * len(self._terms)
+            return sample
+        matcher = Matcher(self._terms, fold=text.size <= _FOLDED)
         step = max(_SAMPLE, text.size // _SAMPLES)
-        sampled = 0
+        looked = 0
         for offset in range(0, text.size, step):
             data = text.read(offset, offset + _SAMPLE)
-            sampled += len(data)
+            looked += len(data)
             for _, term in matcher.hits(data):
                 for each in (term, *matcher.inside(term)):
-                    seen[each] += 1
-        scale = text.size / max(1, sampled)
-        cost = [count * scale for count in matcher.touched]
-        room = max(_MOST_HITS, _MOST_HITS * text.size / 200e6)
-        if self.question.counting:
-            room = max(room, _MOST_COUNTED)
-        chosen = list(beside)
-        for term in sorted(everything, key=lambda each: cost[each]):
-            if term in beside:
-                continue
-            if cost[term] > room and len(chosen) > len(beside):
-                break
-            room -= cost[term]
-            chosen.append(term)
-        for term in everything:
-            if term not in chosen:
-                self._seen[term] += round(seen[term] * scale)
-                self._exact[term] = False
-        return tuple(sorted(chosen))
+                    sample.hits[each] += 1
+        scale = text.size / max(1, looked)
+        return _Sample([count * scale for count in matcher.touched], [count * scale for count in sample.hits])
 
-    def _pass(self, number: int, text: Text, chosen: tuple[int, ...]) -> bool:
+    def _count(self, text: Text, terms: list[int], sample: _Sample) -> None:
+        """The frequent terms' counts: exact where a number is asked for and can be had in time, else estimated."""
+        asked = [
+            each
+            for each in terms
+            if self.question.counting and self._terms[each].weight > KIN and sample.cost[each] <= _MOST_COUNTED
+        ]
+        for each in terms:
+            if each not in asked:
+                self._seen[each] += round(sample.hits[each])
+                self._exact[each] = False
+        if not asked or not self._complete:
+            return
+        matcher = Matcher((self._terms[each] for each in asked), fold=text.size <= _FOLDED)
+        try:
+            for counts in text.each_piece(lambda offset: _count_lines(text, matcher, offset)):
+                for each, count in zip(asked, counts, strict=True):
+                    self._seen[each] += count
+        except TimeoutSpentError:
+            self._complete = False
+
+    def _pass(self, number: int, text: Text, chosen: list[int]) -> bool:
         matcher = Matcher((self._terms[each] for each in chosen), fold=text.size <= _FOLDED)
-        for each in chosen:
-            if not self._exact[each]:
-                self._seen[each], self._exact[each] = 0, True
         stop = threading.Event()
         digest: list[str] = []
         hasher = None
@@ -261,8 +278,8 @@ class Ranker:
         newlines: list[int] = []
         found = through = False
         before = 0
+        known = text.indexed
         try:
-            known = text.indexed
             for count, lines in text.each_piece(lambda offset: _search(text, matcher, chosen, offset)):
                 if known:
                     before = text.newlines_before(len(newlines))
@@ -274,6 +291,7 @@ class Ranker:
             through = True
         except TimeoutSpentError:
             self._complete = False
+            self._lines += before
         finally:
             if not through:
                 stop.set()
@@ -281,7 +299,6 @@ class Ranker:
                 hasher.join()
         if through and not known:
             text.take_index(newlines, digest[0] if digest else "")
-        self._lines += text.lines if through else before
         return found
 
     def _take(self, number: int, place: Place, before: int, template: bytes) -> None:
@@ -327,9 +344,7 @@ class Ranker:
         return score * (1.15 if place.loud else 1.0)
 
 
-def _search(
-    text: Text, matcher: Matcher, chosen: tuple[int, ...], offset: int
-) -> tuple[int, list[tuple[Place, bytes]]]:
+def _search(text: Text, matcher: Matcher, chosen: list[int], offset: int) -> tuple[int, list[tuple[Place, bytes]]]:
     """The lines of one piece that hold terms, numbered from the piece's beginning, and how many newlines it has."""
     data = text.read(offset, offset + PIECE + _OVERLAP)
     own = min(PIECE, len(data))
@@ -353,6 +368,22 @@ def _search(
         place.loud = place.loud or data[start : start + 4].isupper()
     # Of a text whose index is known the rest need not be counted.
     return newlines + (0 if text.indexed else data.count(b"\n", counted, own)), lines
+
+
+def _count_lines(text: Text, matcher: Matcher, offset: int) -> list[int]:
+    """For each term, in how many lines of one piece it is. A line across two pieces may count in both."""
+    data = text.read(offset, offset + PIECE + _OVERLAP)
+    own = min(PIECE, len(data))
+    counts, ends = [0] * len(matcher.terms), [0] * len(matcher.terms)
+    for start, number in matcher.hits(data):
+        if start >= own:
+            break
+        for each in (number, *matcher.inside(number)):
+            if start >= ends[each]:
+                counts[each] += 1
+                end = data.find(b"\n", start)
+                ends[each] = end if end >= 0 else len(data)
+    return counts
 
 
 def _template(line: bytes) -> bytes:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Self
 
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
 from sidecars.distill.errors import UnreadableError
 from sidecars.distill.limits import Deadline
+from sidecars.distill.locator import Lines
+from sidecars.distill.pointer import JsonMap, NotJsonError, is_json
 from sidecars.distill.text import Text
 
 # Descriptors are few; of a folder of 20,000 files nearly all are read once.
@@ -30,6 +33,8 @@ class Shelf:
         self._cache = cache
         self._texts: OrderedDict[str, Text] = OrderedDict()
         self._gaps: dict[str, None] = {}
+        self._maps: dict[str, JsonMap] = {}
+        self._is_json: dict[str, bool] = {}
         self.unreadable: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -78,10 +83,32 @@ class Shelf:
                 return self.text(names[0])
             raise
 
+    def json(self, text: Text) -> JsonMap:
+        """The pointers of a text; it may turn out to have none."""
+        if text.name not in self._maps:
+            self._maps[text.name] = JsonMap(text)
+        return self._maps[text.name]
+
+    def place(self, text: Text, start: int, end: int) -> str:
+        """The locator of the bytes from ``start`` to ``end``: a pointer in a JSON document, else lines."""
+        if self.is_json(text):
+            with suppress(NotJsonError):
+                # The whole document is no place in it.
+                if pointer := str(self.json(text).around(start, end)):
+                    return pointer
+        return str(Lines(text.line_at(start), text.line_at(max(start, end - 1))))
+
+    def is_json(self, text: Text) -> bool:
+        """Whether the text is one JSON document, as far as its beginning tells."""
+        if text.name not in self._is_json:
+            self._is_json[text.name] = is_json(text)
+        return self._is_json[text.name]
+
     def _retire(self, text: Text) -> None:
         for gap in (*text.gaps, text.changed()):
             if gap:
                 self._gaps[f"{text.name}: {gap}"] = None
+        self._maps.pop(text.name, None)
         text.close()
 
     def gaps(self) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sidecars.distill.answer import Claim
-from sidecars.distill.evidence import place_of
 from sidecars.distill.question import KIN, Question
 from sidecars.distill.rank import Matcher, Place, Ranking, bonus
 from sidecars.distill.shelf import Shelf
@@ -20,7 +19,7 @@ _MOST_LINES = 6
 _LONGEST_WINDOW = 420
 
 # A place that scores less than this part of the best is noise beside it.
-_LEAST_SCORE = 0.15
+_LEAST_SCORE = 0.1
 # Each further window with the same terms is worth that much less.
 _SAME_AGAIN = 0.8
 
@@ -128,22 +127,16 @@ class Windows:
         mask = self._mask(line) | place.mask
         more = (mask & ~place.mask).bit_count()
         score = place.score * (1 + 0.05 * more) * bonus(line, self._question, place.offset / max(1, text.size))
-        if end - start > _LONGEST_LINE:
-            start, end = self._cut(text, place.offset, start, end)
+        if self._shelf.is_json(text):
+            start, end = _json_value(text, place.offset)
+            mask = self._mask(text.read(start, end))
+        elif end - start > _LONGEST_LINE:
+            start, end = _cut(text, place.offset, start, end)
         else:
             start, end, mask = self._belonging(text, start, end, line, mask)
         data = rune_start(text.read(start, end))
         alike = self._ranking.alike.get(id(place), 1)
         return Window(text.name, start, end, shown(data).strip(), mask, score, alike)
-
-    @staticmethod
-    def _cut(text: Text, offset: int, start: int, end: int) -> tuple[int, int]:
-        low = max(start, offset - _LONGEST_LINE // 3)
-        high = min(end, low + _LONGEST_LINE)
-        # Begin and end at a blank where one is near.
-        left = text.read(low, offset).find(b" ") + 1 if low > start else 0
-        right = text.read(offset, high).rfind(b" ") if high < end else -1
-        return low + min(left, 40), offset + right if right > high - offset - 40 else high
 
     def _belonging(self, text: Text, start: int, end: int, line: bytes, mask: int) -> tuple[int, int, int]:
         """The line with the lines after it that are its own: deeper, or about the question too."""
@@ -170,7 +163,7 @@ class Windows:
         terms = [term.text for number, term in enumerate(self._question.terms) if window.mask >> number & 1]
         reason = ", ".join(terms[:4]) + (f" (one of {window.alike} alike)" if window.alike > 1 else "")
         end = window.start + len(text.read(window.start, window.end).rstrip())
-        return Claim(window.name, place_of(text, window.start, end), window.quote, reason)
+        return Claim(window.name, self._shelf.place(text, window.start, end), window.quote, reason)
 
 
 def vars_of(claim: Claim) -> tuple[str, str, str, str]:
@@ -180,3 +173,31 @@ def vars_of(claim: Claim) -> tuple[str, str, str, str]:
 
 def _indent(line: bytes) -> int:
     return len(line) - len(line.lstrip(b" \t"))
+
+
+def _cut(text: Text, offset: int, start: int, end: int) -> tuple[int, int]:
+    low = max(start, offset - _LONGEST_LINE // 3)
+    high = min(end, low + _LONGEST_LINE)
+    # Begin and end at a blank where one is near.
+    left = text.read(low, offset).find(b" ") + 1 if low > start else 0
+    right = text.read(offset, high).rfind(b" ") if high < end else -1
+    return low + min(left, 40), offset + right if right > high - offset - 40 else high
+
+
+def _json_value(text: Text, offset: int) -> tuple[int, int]:
+    """The bounds of the smallest object around ``offset``, or of the string there when that object is long."""
+    begin = max(0, offset - _LONGEST_LINE)
+    # One character a byte, so that offsets stay what they are; strings and brackets are told apart even so.
+    data = text.read(begin, offset + 2 * _LONGEST_LINE).decode("latin-1")
+    at = offset - begin
+    decode = json.JSONDecoder(strict=False).raw_decode
+    for opening in '{"':
+        left = at + 1
+        while (left := data.rfind(opening, 0, left)) >= 0:
+            try:
+                _, right = decode(data, left)
+            except ValueError:
+                continue
+            if at < right <= left + 2 * _LONGEST_LINE:
+                return begin + left, begin + right
+    return _cut(text, offset, *text.around(offset, _LONGEST_LINE, _LONGEST_LINE))

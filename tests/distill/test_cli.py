@@ -1,0 +1,102 @@
+"""The commands: what they print where, and what they end with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.distill.artifacts import QUESTION, write_eval_log
+from witness.cli.root import main
+
+Result = tuple[int, str, str]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    write_eval_log(tmp_path / "eval.log")
+    return str(tmp_path / "eval.log")
+
+
+def gt(capsys: pytest.CaptureFixture[str], *arguments: str) -> Result:
+    """Run the command line here: (exit code, stdout, stderr)."""
+    code = 0
+    try:
+        main(list(arguments))
+    except SystemExit as end:
+        code = int(end.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_json_alone_on_stdout(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    code, out, err = gt(capsys, "distill", "--artifact", log, "--question", QUESTION, "--json")
+    answer = json.loads(out)
+    assert (code, err) == (0, "")
+    assert set(answer) == {"answer", "evidence", "gaps", "followups", "usage"}
+    assert set(answer["evidence"][0]) == {"path", "locator", "quote", "reason", "verified"}
+    assert answer["usage"]["backend"] == "index"
+    assert len(out.encode()) <= os.stat(log).st_size / 125
+
+
+def test_people_get_lines_that_an_editor_can_follow(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    code, out, _ = gt(capsys, "distill", "--artifact", log, "--question", QUESTION)
+    assert code == 0
+    assert f"{log}:L" in out
+    assert "UNVERIFIED" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--question", "x"], 2),
+        (["--artifact", "LOG"], 2),
+        (["--artifact", "LOG", "--question", "   "], 2),
+        (["--artifact", "LOG", "--question", "x", "--backend", "oracle"], 2),
+        (["--artifact", "LOG", "--question", "x", "--max-steps", "0"], 2),
+        (["--artifact", "LOG", "--question", "x", "--timeout", "soon"], 2),
+        (["--artifact", "LOG", "--question", "x", "--max-output-chars", "many"], 2),
+        (["--artifact", "LOG", "--question", "unicorn?"], 3),
+        (["--artifact", "LOG.gone", "--question", "x"], 4),
+        (["--artifact", "/dev/null", "--question", "x"], 4),
+        (["--artifact", "LOG", "--question", "which case failed?"], 0),
+    ],
+)
+def test_each_end_has_its_code(capsys: pytest.CaptureFixture[str], log: str, arguments: list[str], code: int) -> None:
+    ended, _, err = gt(capsys, "distill", *(each.replace("LOG", log) for each in arguments))
+    assert ended == code
+    assert len(err.splitlines()) == (0 if code in (0, 3) else 1)
+
+
+def test_without_time_it_says_so(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    with open(log, "ab") as out:
+        out.write(b"filler without end\n" * 3_000_000)
+    code, out_text, _ = gt(capsys, "distill", "--artifact", log, "--question", QUESTION, "--timeout", "20ms", "--json")
+    assert code == 7
+    assert any("the time was up" in gap for gap in json.loads(out_text)["gaps"])
+
+
+def test_a_file_name_that_is_no_text_can_be_printed(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/odd-\xff.log"
+    Path(os.fsdecode(path)).write_text("the gasket ruptured\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "witness.cli", "distill", "--artifact", path, "--question", "gasket?", "--json"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "gasket" in json.loads(done.stdout)["evidence"][0]["quote"]
+
+
+def test_the_library_is_not_loaded_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "import sys; from witness.cli.root import main\n"
+        "try: main(['distill', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'anthropic', 'mcp', 're2', 'pathspec', 'sidecars'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
