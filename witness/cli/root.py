@@ -61,7 +61,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     from witness.cli.program import gt
 
     try:
-        gt.main(args=args, prog_name="gt", standalone_mode=False)
+        # Without its standalone mode click hands the code of ctx.exit() back instead of ending with it.
+        if isinstance(code := gt.main(args=args, prog_name="gt", standalone_mode=False), int):
+            sys.exit(code)
     except NotFoundError as error:
         if error.what == "polecat":  # Gas Town has agents that are none of ours: mayor, crew, dogs
             _pass_to_real(args)
