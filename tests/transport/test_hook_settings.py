@@ -68,6 +68,42 @@ def test_foreign_keys_and_hooks_stay_in_their_place(path: Path) -> None:
     assert status(path).installed == EVENTS
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        b'{"model":"opus",\r\n\t"hooks" : {}}',
+        b'\xef\xbb\xbf{ "a": 1 }\n\n',
+        b'{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"gt costs record &"}]}]}}',
+        b"{}",
+        b'{"hooks": {"Stop": []}}',
+        b"\n",
+        None,
+    ],
+)
+def test_whatever_its_form_was_it_is_as_before(path: Path, before: bytes | None) -> None:
+    if before is not None:
+        path.write_bytes(before)
+    else:
+        path.unlink(missing_ok=True)
+    names = sorted(path.parent.iterdir())
+    assert install(path)
+    install(path)
+    assert uninstall(path)
+    assert sorted(path.parent.iterdir()) == names
+    assert (path.read_bytes() if path.exists() else None) == before
+
+
+def test_what_somebody_changed_meanwhile_stays(path: Path) -> None:
+    path.write_bytes(b'{"model":"opus"}')
+    install(path)
+    settings = json.loads(path.read_text())
+    settings["model"] = "sonnet"
+    path.write_text(json.dumps(settings))
+    uninstall(path)
+    assert json.loads(path.read_text()) == {"model": "sonnet"}
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
 def test_uninstalled_is_as_before_byte_for_byte(path: Path) -> None:
     write(path, FOREIGN)
     before = path.read_bytes()

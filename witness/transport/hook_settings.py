@@ -110,12 +110,16 @@ def install(path: Path | str) -> bool:
         hooks[event] = kept
     if settings == raw:
         return False
+    if not any(_ours_in(entry) for entries in raw.get("hooks", {}).values() for entry in entries):
+        _keep_original(path)
     _write(path, settings)
     return True
 
 
 def uninstall(path: Path | str) -> bool:
     """Take our entries out again, and nothing else.
+
+    Where nobody has changed the file meanwhile it is as it was, byte for byte, or gone if there was none.
 
     Returns:
         False when there were none.
@@ -139,7 +143,8 @@ def uninstall(path: Path | str) -> bool:
         return False
     if not hooks:
         del settings["hooks"]
-    _write(path, settings)
+    if not _restore_original(path, settings):
+        _write(path, settings)
     return True
 
 
@@ -216,7 +221,53 @@ def _load(path: Path) -> dict[str, Any]:
     return settings
 
 
+def _original(path: Path) -> Path:
+    """Where the file as it was before us is kept, until our entries are taken out."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(f"{real.name}.before-gt-witness")
+
+
+def _keep_original(path: Path) -> None:
+    kept = _original(path)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    data = path.read_bytes() if path.exists() else b""
+    with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _said(settings: dict[str, Any]) -> dict[str, Any]:
+    """What settings say: empty lists of hooks say nothing, and we take them away."""
+    hooks = {event: entries for event, entries in settings.get("hooks", {}).items() if entries}
+    return {**{key: value for key, value in settings.items() if key != "hooks"}, **({"hooks": hooks} if hooks else {})}
+
+
+def _restore_original(path: Path, settings: dict[str, Any]) -> bool:
+    """Put the kept original back when it says what ``settings`` says; it is not kept any longer in any case.
+
+    Returns:
+        False when there is none, or it says something else.
+    """
+    kept = _original(path)
+    try:
+        data = kept.read_bytes()
+        same = _said(_load(kept)) == _said(settings)
+    except (OSError, DeclarationError):
+        return False
+    try:
+        if same and data:
+            _write_text(path, data.decode("utf-8"))
+        elif same:
+            Path(os.path.realpath(path)).unlink(missing_ok=True)
+    finally:
+        kept.unlink(missing_ok=True)
+    return same
+
+
 def _write(path: Path, settings: dict[str, Any]) -> None:
+    _write_text(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+
+
+def _write_text(path: Path, content: str) -> None:
     # Through a link: the linked file is the one that people keep in their dotfiles.
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -224,8 +275,8 @@ def _write(path: Path, settings: dict[str, Any]) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        with os.fdopen(file, "w", encoding="utf-8") as text:
-            text.write(json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+        with os.fdopen(file, "w", encoding="utf-8", newline="") as text:
+            text.write(content)
             text.flush()
             os.fsync(text.fileno())
         temporary.replace(path)
