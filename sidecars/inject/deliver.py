@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
+from sidecars.inject.style import trim
 from sidecars.judge.verdict import Verdict
 from sidecars.judge.words import fill, placeholders
 from witness.assignment import Assignment
@@ -37,23 +38,20 @@ def compose(verdict: Verdict, snippets: Mapping[str, str]) -> str:
     """The words of a verdict: its snippet, filled in, where there is one, else its own message.
 
     Returns:
-        One or two sentences, without the prefix; empty when the judge gave no words.
+        One or two sentences, without the prefix and without filler; empty when the judge gave no words but that.
     """
     template = snippets.get(verdict.snippet, "")
     values = dict(verdict.values)
     if template and (not verdict.message or all(name in values for name in placeholders(template))):
-        return fill(template, values)
-    return " ".join(_SENTENCE_END.split(verdict.message.strip())[:_SENTENCES])
+        return trim(fill(template, values))
+    # Filler goes first: a polite opening is not one of the two sentences.
+    return " ".join(_SENTENCE_END.split(trim(verdict.message))[:_SENTENCES])
 
 
 def address(name: str, words: str) -> str:
     """The injected text: ``[sidecar:<name>] `` and the words, made safe and short enough."""
     prefix = f"[sidecar:{name}] "
-    words = sanitise(words)
-    room = LONGEST - len(prefix)
-    if len(words) > room:
-        words = words[: room - 1].rsplit(" ", 1)[0] + "…"
-    return prefix + words
+    return prefix + trim(sanitise(words), LONGEST - len(prefix))
 
 
 class Deliverer:

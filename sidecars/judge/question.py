@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sidecars.inject.style import STYLE_BLOCK
 from sidecars.judge.prices import price
 from sidecars.judge.report import TOOL, tool
 from sidecars.material.material import Material
@@ -34,7 +35,7 @@ be shown to the agent as a single line.
 
 def system_prompt(kind: SidecarType, material: Material) -> str:
     """The part that does not change in a sidecar's life: instructions, snippets, context."""
-    parts = [kind.prompt.strip(), _PROTOCOL.strip()]
+    parts = [kind.prompt.strip(), _PROTOCOL.strip(), STYLE_BLOCK]
     if kind.snippets:
         listed = "\n".join(f"- {name}: {text}" for name, text in sorted(kind.snippets.items()))
         parts.append(f"Snippets:\n{listed}")

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecars.inject.deliver import address, compose
 from sidecars.inject.style import INJECTION_LIMIT, STYLE_BLOCK, trim
+from sidecars.judge.question import system_prompt
+from sidecars.judge.verdict import Verdict
+from sidecars.material.material import Material
+from sidecars.sidecar_type import SidecarType
 
 
 @pytest.mark.parametrize(
@@ -97,3 +102,17 @@ def test_chains_of_filler_come_to_rest(words: list[str]) -> None:
 def test_the_style_block_keeps_its_own_rules() -> None:
     assert trim(STYLE_BLOCK) == STYLE_BLOCK
     assert len(STYLE_BLOCK) < INJECTION_LIMIT
+
+
+def test_what_a_sidecar_says_is_trimmed() -> None:
+    polite = Verdict(
+        True, message="Great catch! Just a heads-up: docs/api.md says POST. It wants JSON. Hope this helps! 🎉"
+    )
+    assert compose(polite, {}) == "docs/api.md says POST. It wants JSON."
+    assert compose(Verdict(True, message="Sure! Happy to help!"), {}) == ""
+    assert compose(Verdict(True, snippet="s"), {"s": "Please note that main is frozen."}) == "Main is frozen."
+    assert address("specs", "First fact. " * 100).endswith("First fact.")
+
+
+def test_every_model_judge_is_asked_for_the_style() -> None:
+    assert STYLE_BLOCK in system_prompt(SidecarType(name="specs", judge="model"), Material())
