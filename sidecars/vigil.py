@@ -10,12 +10,14 @@ from typing import Self
 from sidecars.assembly import Parts, furnish
 from sidecars.heartbeat import Heartbeat
 from sidecars.observe.life import AgentLife
+from sidecars.observe.pane import PaneWatch
 from sidecars.observe.spooled import EventWatch
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
 from witness.journal import Journal
 from witness.prompt_blocks import TEXT, present
 from witness.transport.event_spool import WakeSocket
+from witness.transport.tmux import Tmux
 
 
 class Vigil:
@@ -50,6 +52,7 @@ class Vigil:
         if self._parts.lack and not self._journal.fact(fact := f"lack:{run}:{assignment.name}"):
             self._journal.remember(fact, self._parts.lack)
             self._observer.note("sidecar-lacks", self._parts.lack)
+        self._pane = self._pane_watch()
         self._observer.recover()
         self._beat.beat()
         return self
@@ -69,7 +72,8 @@ class Vigil:
     def patience(self) -> float:
         """Seconds that may pass before the next look if nothing wakes us."""
         due = self._observer.due
-        return self._parts.kind.poll if due is None else min(due, self._parts.kind.poll)
+        waits = [self._parts.kind.poll, *([] if due is None else [due]), *([self._pane.due] if self._pane else [])]
+        return min(waits)
 
     def look(self) -> None:
         """Read what is new, consider it, and only then let the hooks go that wait for it."""
@@ -86,8 +90,26 @@ class Vigil:
         while (seen := self._events.look()) is not None:
             observer.take(seen, self._events.position)
             self._learn_prompt()
-        if observer.due == 0.0:
-            observer.ask(self._events.position)
+        self._look_at_pane()
+        if self._observer.due == 0.0:
+            self._observer.ask(self._events.position)
+
+    def _pane_watch(self) -> PaneWatch | None:
+        kind, assignment = self._parts.kind, self._assignment
+        if kind.pane == "never" or not assignment.session or not assignment.socket:
+            return None
+        tmux = Tmux(assignment.socket)
+        return PaneWatch(kind, lambda lines: tmux.capture(assignment.session, lines), assignment.workdir, self._clock)
+
+    def _look_at_pane(self) -> None:
+        if self._pane is None:
+            return
+        if self._events.count and self._parts.kind.pane == "auto":
+            self._pane = None  # the client has hooks: what they record is better than any screen
+        elif self._pane.due == 0.0:
+            seen = [each for each in self._pane.look() if not each.tool or self._events.wanted(each.tool)]
+            if seen:
+                self._observer.take(seen)
 
     def _learn_prompt(self) -> None:
         """Where nobody has left the polecat's prompt, the first one that is typed is taken for it."""

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -272,8 +273,6 @@ def _retry_after(headers: Any, now: float) -> float:
             return max(0.0, float(text) * unit)
         except ValueError:
             pass
-        try:
-            return max(0.0, parsedate_to_datetime(text).timestamp() - now) if text else 0.0
-        except (TypeError, ValueError):
-            continue
+        with suppress(TypeError, ValueError):
+            return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     return 0.0

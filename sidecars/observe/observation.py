@@ -48,7 +48,7 @@ class Observation:
 
     def rendered(self) -> str:
         """The action as a judge reads it; a verdict must quote from here."""
-        if self.source == "pane":
+        if not self.tool:
             return self.output
         head = (
             f"{self.tool}{' (failed)' if self.failed else ''}{f' by subagent {self.subagent}' if self.subagent else ''}"

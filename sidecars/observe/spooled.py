@@ -29,7 +29,8 @@ class EventWatch:
     def __init__(self, kind: SidecarType, assignment: Assignment, position: str, judged: Iterable[str] = ()) -> None:
         self._spool = SpoolReader(assignment.spool, position)
         self._reader = EventReader(assignment.workdir)
-        self._wanted = tool_filter(kind.tools)
+        #: Whether calls of a tool are looked at.
+        self.wanted = tool_filter(kind.tools)
         self._known: deque[tuple[str, str, str]] = deque(maxlen=_REMEMBERED)
         self._judged = frozenset(judged)
         #: The last prompt that was typed to the agent, empty when none came by.
@@ -58,6 +59,6 @@ class EventWatch:
                 continue
             if observation.prompt:
                 self.prompt = observation.prompt
-            elif self._wanted(observation.tool):
+            elif self.wanted(observation.tool):
                 found.append(observation)
         return found

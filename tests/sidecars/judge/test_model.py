@@ -1,0 +1,225 @@
+"""The model judge against a real HTTP server that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from sidecars.judge.model import Endpoint, ModelJudge
+from sidecars.judge.verdict import Confidence, Verdict
+from sidecars.material import Material
+from sidecars.observe.observation import Observation
+from sidecars.sidecar_type import SidecarType
+from tests.sidecars.model_server import (
+    Answer,
+    Server,
+    blocks,
+    drip,
+    error_inside,
+    garbage,
+    held,
+    report,
+    reset,
+    serving,
+    status,
+    text,
+    tool,
+    tool_block,
+)
+
+SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="return 400")]
+SIGNAL = report(signal=True, evidence="return 400", confidence="high", message="a.py answers 400; the spec says 422.")
+LONG = Material(documents=(("spec.md", "Status 422 for bad input. " * 200),))
+Ask = Callable[..., tuple[Verdict, Server]]
+
+
+@pytest.fixture
+def ask() -> Iterator[Ask]:
+    with ExitStack() as stack:
+
+        def put(
+            *answers: Answer, timeout: float = 5.0, material: Material = LONG, **fields: Any
+        ) -> tuple[Verdict, Server]:
+            server = stack.enter_context(serving(*answers))
+            kind = SidecarType("specs", prompt="Hold it against the spec.", timeout=timeout, **fields)
+            judge = ModelJudge(kind, material, Endpoint("sk-secret", kind.model or "claude-haiku-5-5", server.url))
+            stack.callback(judge.close)
+            (verdict,) = judge.judge(SEEN)
+            return verdict, server
+
+        yield put
+
+
+def test_a_signal_with_its_cost(ask: Ask) -> None:
+    verdict, _ = ask(tool(SIGNAL))
+    assert (verdict.signal, verdict.confidence, verdict.evidence) == (True, Confidence.HIGH, "return 400")
+    usage = verdict.usage
+    assert usage is not None
+    assert (usage.calls, usage.input_tokens, usage.cached_tokens, usage.cache_written_tokens) == (1, 40, 1000, 200)
+    assert usage.output_tokens == 60
+    assert usage.dollars == pytest.approx((40 * 0.10 + 1000 * 0.01 + 200 * 0.125 + 60 * 0.50) / 1e6)
+    assert 0 < usage.seconds < 5
+
+
+def test_silence(ask: Ask) -> None:
+    verdict, _ = ask(tool(report()))
+    assert (verdict.signal, verdict.error) == (False, "")
+
+
+def test_the_request_is_what_the_model_family_takes(ask: Ask) -> None:
+    _, server = ask(tool(report()), snippets={"one": "One."}, max_tokens=300)
+    (request,) = server.requests
+    assert request["model"] == "claude-haiku-5-5"
+    assert request["max_tokens"] == 300
+    assert request["tool_choice"] == {"type": "tool", "name": "report_signal"}
+    assert request["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert "spec.md" in request["system"][0]["text"]
+    assert "return 400" in request["messages"][0]["content"]
+    assert "return 400" not in request["system"][0]["text"]
+    assert request["tools"][0]["input_schema"]["properties"]["snippet"]["anyOf"][0]["enum"] == ["one"]
+
+
+def test_a_prefix_below_the_models_minimum_is_not_marked(ask: Ask) -> None:
+    _, server = ask(tool(report()), model="claude-haiku-4-5")
+    assert "cache_control" not in server.requests[0]["system"][0]
+
+
+def test_the_system_prompt_is_the_same_at_every_call() -> None:
+    with serving(tool(report()), tool(report())) as server:
+        judge = ModelJudge(SidecarType("specs", prompt="x"), LONG, Endpoint("k", "claude-haiku-5-5", server.url))
+        judge.judge(SEEN)
+        judge.judge([Observation("e2", tool="Bash", command="ls")])
+        judge.close()
+        assert server.requests[0]["system"] == server.requests[1]["system"]
+        assert server.requests[0]["tools"] == server.requests[1]["tools"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        status(429, "rate_limit_error", retry_after="0"),
+        status(529, "overloaded_error"),
+        status(500, "api_error", "Overloaded"),
+        status(503, "api_error"),
+        error_inside("overloaded_error"),
+        error_inside("api_error", "Overloaded"),
+        blocks(tool_block(SIGNAL), events=4),
+        blocks(events=1),
+        garbage(b"<html>gateway</html>", "text/html"),
+        garbage(b"event: message_start\ndata: {broken\n\n"),
+        garbage(b"\x00\xff\xfe" * 100),
+        garbage(b""),
+        reset,
+        tool({"evidence": "no signal field"}),
+        tool('{"signal": tr'),
+        text(""),
+        text('{"signal": true'),
+        text('{"signal": true} or {"signal": false}'),
+    ],
+)
+def test_a_fault_that_passes_is_tried_again(ask: Ask, fault: Answer) -> None:
+    verdict, server = ask(fault, tool(SIGNAL))
+    assert verdict.signal
+    assert len(server.requests) == 2
+    assert verdict.usage is not None
+    assert verdict.usage.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (status(401, "authentication_error", "invalid x-api-key"), "authentication_error 401: invalid x-api-key"),
+        (status(404, "not_found_error", "model: nope"), "not_found_error 404"),
+        (error_inside("invalid_request_error", "bad"), "invalid_request_error 200: bad"),
+        (blocks(stop="refusal"), "refusal"),
+        (blocks({"type": "text", "text": ""}, stop="max_tokens"), "max_tokens"),
+    ],
+)
+def test_a_fault_that_stays_is_told_at_once(ask: Ask, fault: Answer, error: str) -> None:
+    verdict, server = ask(fault, tool(SIGNAL))
+    assert not verdict.signal
+    assert verdict.error.startswith(error)
+    assert not verdict.passing
+    assert len(server.requests) == 1
+    assert "sk-secret" not in repr(verdict)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        blocks({"type": "thinking", "thinking": "Hm.", "signature": ""}, tool_block(SIGNAL)),
+        blocks({"type": "text", "text": "Let me report."}, tool_block(SIGNAL)),
+        text(f"```json\n{json.dumps(SIGNAL)}\n```"),
+        text(f"```json\r\n{json.dumps(SIGNAL)}\r\n```\r\nThat is {{all}}."),
+        text(f"Here it is: {json.dumps(SIGNAL, indent=2)} Done."),
+    ],
+)
+def test_however_the_report_is_wrapped(ask: Ask, answer: Answer) -> None:
+    verdict, server = ask(answer)
+    assert verdict.signal
+    assert len(server.requests) == 1
+
+
+def test_the_deadline_holds_for_all_tries_together(ask: Ask) -> None:
+    verdict, server = ask(*[status(529, "overloaded_error")] * 50, timeout=0.8)
+    assert (verdict.signal, verdict.passing) == (False, True)
+    assert "overloaded_error 529" in verdict.error
+    assert 1 < len(server.requests) < 10
+    assert verdict.usage is not None
+    assert verdict.usage.seconds < 1.2
+
+
+@pytest.mark.parametrize("slow", [held, drip])
+def test_a_slow_server_costs_the_deadline_and_no_more(ask: Ask, slow: Callable[[threading.Event], Answer]) -> None:
+    gate = threading.Event()
+    verdict, _ = ask(slow(gate), timeout=0.4)
+    gate.set()
+    assert verdict.error.startswith("timeout: no verdict within 0.4 s")
+    assert verdict.passing
+    assert verdict.usage is not None
+    assert verdict.usage.seconds < 0.9
+
+
+@pytest.mark.parametrize(
+    "after", ["120", format_datetime(datetime.now(UTC) + timedelta(seconds=120), usegmt=True)], ids=["seconds", "date"]
+)
+def test_a_server_that_wants_a_long_pause_gets_it(ask: Ask, after: str) -> None:
+    verdict, server = ask(status(429, "rate_limit_error", retry_after=after))
+    assert len(server.requests) == 1
+    assert verdict.usage is not None
+    assert verdict.usage.seconds < 4
+    assert 60 < verdict.pause <= 120
+
+
+def test_a_retry_after_that_means_nothing(ask: Ask) -> None:
+    verdict, _ = ask(status(429, "rate_limit_error", retry_after="soon"), tool(SIGNAL))
+    assert verdict.signal
+
+
+def test_nobody_listens() -> None:
+    kind = SidecarType("specs", prompt="x", timeout=0.5)
+    judge = ModelJudge(kind, Material(), Endpoint("k", "claude-haiku-5-5", "http://127.0.0.1:9"))
+    (verdict,) = judge.judge(SEEN)
+    judge.close()
+    assert verdict.error.startswith(("connection:", "timeout:"))
+    assert verdict.passing
+
+
+def test_the_base_url_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tool(SIGNAL)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        judge = ModelJudge(SidecarType("specs", prompt="x"), Material(), Endpoint("k", "any-model"))
+        (verdict,) = judge.judge(SEEN)
+        judge.close()
+    assert verdict.signal
+
+
+def test_nothing_seen_asks_nobody() -> None:
+    assert ModelJudge(SidecarType("specs", prompt="x"), Material(), Endpoint("k", "m")).judge([]) == []
