@@ -1,4 +1,4 @@
-"""``python -m sidecars --assignment FILE``: what the Witness starts, one process a sidecar."""
+"""``python -m sidecars --assignment FILE``: what the Witness starts. Anything else is ``gt-sidecar``, by hand."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def main(argv: list[str] | None = None) -> None:
         from sidecars.nursery import main as nursery
 
         sys.exit(nursery(Path(arguments[1])))
-    sys.stderr.write("usage: python -m sidecars --assignment FILE\n")
-    sys.exit(2)
+    from sidecars.command_line import main as by_hand
+
+    sys.exit(by_hand(arguments))
 
 
 def _assigned(path: Path) -> int:

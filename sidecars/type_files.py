@@ -55,6 +55,7 @@ def load_type(
     rig: str = "",
     workdir: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
+    own: Path | None = None,
 ) -> SidecarType:
     """Put a type together from all its layers.
 
@@ -64,12 +65,16 @@ def load_type(
         rig: the rig's name.
         workdir: where the agent works; its ``.gt/sidecars`` is the project's layer.
         overrides: fields given by a molecule or by the command line; they beat every file.
+        own: one more folder of this very type, nearer than all others.
 
     Raises:
         NotFoundError: no folder of that name stands anywhere.
         DeclarationError: a layer is wrong; every fault is named with file, line and key.
     """
-    layers = [place for folder in type_folders(town, rig, workdir) if _is_type(place := folder / name)]
+    folders = [folder / name for folder in type_folders(town, rig, workdir)]
+    if own is not None and own.resolve() not in [folder.resolve() for folder in folders]:
+        folders.append(own)
+    layers = [folder for folder in folders if _is_type(folder)]
     if not layers:
         known = ", ".join(type_names(town, rig, workdir))
         raise NotFoundError("sidecar type", name, f"known here are {known}")
@@ -77,7 +82,7 @@ def load_type(
     snippets: dict[str, str] = {}
     origins: dict[str, str] = {}
     problems: list[Problem] = []
-    for document in _documents(name, town, rig, workdir, overrides):
+    for document in _documents(folders, town, rig, overrides):
         found = _snippets(document, problems) if document.path.endswith("snippets.yaml") else None
         if found is not None:
             snippets.update(found)
@@ -99,10 +104,9 @@ def _is_type(place: Path) -> bool:
 
 
 def _documents(
-    name: str, town: Path | None, rig: str, workdir: Path | None, overrides: Mapping[str, Any] | None
+    folders: list[Path], town: Path | None, rig: str, overrides: Mapping[str, Any] | None
 ) -> Iterator[Document]:
-    for folder in type_folders(town, rig, workdir):
-        place = folder / name
+    for place in folders:
         prompt = place / "prompt.md"
         if prompt.is_file():
             try:
@@ -111,10 +115,10 @@ def _documents(
                 raise DeclarationError([Problem(f"cannot be read: {error}", str(prompt))]) from error
         yield load_yaml(place / "sidecar.yaml")
         yield load_yaml(place / "snippets.yaml")
-        if town is not None and folder == town / OWN_FOLDER:
-            yield from _settings(town / "settings" / "witness.yaml", name)
-        if town is not None and rig and folder == town / rig / OWN_FOLDER:
-            yield from _settings(town / rig / "settings" / "witness.yaml", name)
+        if town is not None and place.parent == town / OWN_FOLDER:
+            yield from _settings(town / "settings" / "witness.yaml", place.name)
+        if town is not None and rig and place.parent == town / rig / OWN_FOLDER:
+            yield from _settings(town / rig / "settings" / "witness.yaml", place.name)
     yield Document("overrides", dict(overrides or {}))
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from sidecars.judge.model import ModelJudge
 from sidecars.judge.rules import RulesJudge
 from sidecars.judge.verdict import Verdict
 from sidecars.observe.observation import Observation
+
+
+class HintedJudge(Protocol):
+    """A model, or what stands in for one."""
+
+    def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]: ...
 
 
 class CombinedJudge:
@@ -19,7 +25,7 @@ class CombinedJudge:
         model: what confirms.
     """
 
-    def __init__(self, rules: RulesJudge, model: ModelJudge) -> None:
+    def __init__(self, rules: RulesJudge, model: HintedJudge) -> None:
         self._rules, self._model = rules, model
         # Which rule has pointed at what waits for the model.
         self._proposed: dict[str, Verdict] = {}

@@ -7,12 +7,16 @@ leaves what they offer in ``.gt/mcp-tools.json``.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from witness.errors import UsageError
 
 LISTING = Path(".gt") / "mcp-tools.json"
 DECLARED = ".mcp.json"
 _LONGEST = 1_000_000
+_SERVER_SECONDS = 20.0
 
 
 def declared_servers(workdir: Path) -> dict[str, Any]:
@@ -35,6 +39,66 @@ def describe_servers(workdir: Path) -> str:
                 about = " ".join(str(tool.get("description", "")).split())[:200]
                 lines.append(f"mcp__{name}__{tool.get('name', '')}: {about}")
     return "\n".join(lines)
+
+
+def list_tools(workdir: Path, servers: Mapping[str, Any]) -> tuple[dict[str, list[dict[str, str]]], dict[str, str]]:
+    """Start servers, ask each for its tools, end them, and keep the answers in ``LISTING``.
+
+    Args:
+        workdir: the project.
+        servers: from ``declared_servers``.
+
+    Returns:
+        (tools by server, what went wrong by server).
+
+    Raises:
+        UsageError: the ``mcp`` package is not installed.
+    """
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        raise UsageError("listing MCP tools needs the package mcp: pip install 'gt-witness[mcp]'") from error
+    import asyncio
+
+    found: dict[str, list[dict[str, str]]] = {}
+    failures: dict[str, str] = {}
+    for name, server in servers.items():
+        try:
+            found[name] = asyncio.run(asyncio.wait_for(_ask_server(server, workdir), _SERVER_SECONDS))
+        except TimeoutError:
+            failures[name] = f"no answer within {_SERVER_SECONDS:g} s"
+        except Exception as error:  # noqa: BLE001 - a foreign program may fail in any way; the others are listed all the same
+            failures[name] = " ".join(str(error).split())[:200] or type(error).__name__
+    place = workdir / LISTING
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return found, failures
+
+
+async def _ask_server(server: Mapping[str, Any], workdir: Path) -> list[dict[str, str]]:
+    from contextlib import AsyncExitStack
+
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    async with AsyncExitStack() as stack:
+        if server.get("url"):
+            from mcp.client.streamable_http import streamable_http_client
+
+            streams = (await stack.enter_async_context(streamable_http_client(str(server["url"]))))[:2]
+        else:
+            parameters = StdioServerParameters(
+                command=str(server.get("command", "")),
+                args=[str(each) for each in server.get("args", [])],
+                env={str(name): str(value) for name, value in (server.get("env") or {}).items()},
+                cwd=workdir,
+            )
+            streams = await stack.enter_async_context(stdio_client(parameters))
+        session = await stack.enter_async_context(ClientSession(*streams))
+        await session.initialize()
+        return [
+            {"name": tool.name, "description": tool.description or ""} for tool in (await session.list_tools()).tools
+        ]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -22,6 +22,25 @@ class Spend:
     calls: int
 
 
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """What one sidecar, run or day came to."""
+
+    key: str
+    decisions: int
+    injected: int
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    cache_written_tokens: int
+    output_tokens: int
+    dollars: float
+
+
+# What costs may be summed by, and the column or expression behind it.
+COSTS_BY = {"sidecar": "sidecar", "run": "run", "day": "date(time, 'unixepoch', 'localtime')"}
+
+
 class DecisionLog:
     """Reads and writes decisions. Caps and cooldowns are read from here, so a respawn resets none of them."""
 
@@ -64,6 +83,22 @@ class DecisionLog:
             run, since,
         ).fetchone()  # fmt: skip
         return Spend(row[0], row[1])
+
+    def costs(self, by: str, run: str = "", sidecar: str = "", since: float = 0.0) -> list[CostRow]:
+        """Sums over decisions.
+
+        Args:
+            by: one of ``COSTS_BY``.
+            run, sidecar: only these; all when empty.
+            since: wall clock.
+        """
+        rows = self._journal.run(
+            f"SELECT {COSTS_BY[by]} AS key, COUNT(*), SUM(outcome = 'injected'), SUM(calls), SUM(input_tokens),"  # noqa: S608
+            " SUM(cached_tokens), SUM(cache_written_tokens), SUM(output_tokens), SUM(dollars) FROM decisions"
+            " WHERE ? IN ('', run) AND ? IN ('', sidecar) AND time >= ? GROUP BY key ORDER BY key",
+            run, sidecar, since,
+        ).fetchall()  # fmt: skip
+        return [CostRow(*row) for row in rows]
 
     # -- where a sidecar stopped reading -----------------------------------------------------------------------------
 

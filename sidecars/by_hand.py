@@ -1,0 +1,164 @@
+"""``gt-sidecar``: one sidecar beside any tmux session, without a Witness and without a town."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sidecars.assembly import furnish
+from sidecars.inject.deliver import Deliverer
+from sidecars.inject.typing import Typist
+from sidecars.judge.rules import tool_filter
+from sidecars.material import gather
+from sidecars.observe.life import AgentLife
+from sidecars.observe.observation import Observation
+from sidecars.observe.pane import PaneWatch
+from sidecars.observer import Observer
+from sidecars.sidecar_type import SidecarType
+from witness.assignment import Assignment
+from witness.clock import SystemClock
+from witness.errors import NotFoundError
+from witness.identity import ProcessId
+from witness.journal import Decision, Journal
+from witness.names import GroupId
+from witness.settings import Settings
+from witness.transport.tmux import Pane, Tmux
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What was asked for on the command line.
+
+    Args:
+        session: the tmux session.
+        socket: the tmux socket's name.
+        kind: the sidecar's type, with poll, judge and model as wished.
+        argument: what the type is given, as ``docs/api-spec.md``.
+        workdir: the project.
+        queue: a nudge queue that somebody drains; None types into the pane when the agent is idle.
+        once: one look only.
+        dry: judge and show, inject nothing, remember nothing.
+    """
+
+    session: str
+    socket: str
+    kind: SidecarType
+    argument: str
+    workdir: Path
+    queue: Path | None = None
+    once: bool = False
+    dry: bool = False
+
+
+def private_assignment(name: str, argument: str, workdir: Path, run_dir: str) -> Assignment:
+    """An assignment outside of any town."""
+    return Assignment(
+        group=GroupId("none", "none", "none"),
+        name=name,
+        type=name,
+        argument=argument,
+        session="",
+        socket="",
+        town="",
+        workdir=str(workdir),
+        run_dir=run_dir,
+        journal="",
+        queue="",
+        agent=ProcessId(0, 0),
+    )
+
+
+def state_folder() -> Path:
+    """Where caps and cooldowns of sidecars by hand are remembered."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "gt-witness" / "by-hand"
+
+
+def watch(order: Watch, settings: Settings | None = None) -> int:
+    """Observe a session until it ends.
+
+    Args:
+        order: what was asked for.
+        settings: for key, model and budgets.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        NotFoundError: there is no such session.
+        UsageError: the type's declaration or its argument is wrong.
+    """
+    tmux, clock = Tmux(order.socket), SystemClock()
+    pane = _pane(tmux, order.session)
+    folder = state_folder() / re.sub(r"[^\w-]", "_", f"{order.socket}-{order.session}")
+    assignment = replace(
+        private_assignment(order.kind.name, order.argument, order.workdir, str(folder)),
+        group=GroupId("none", "by-hand", f"pane-{pane.pid}"),
+        session=order.session,
+        socket=order.socket,
+        queue=str(order.queue or ""),
+    )
+    parts = furnish(order.kind, gather(order.kind, assignment), settings or Settings(), order.workdir)
+    if parts.lack:
+        sys.stderr.write(f"gt-sidecar: {parts.lack}\n")
+    if not order.dry:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    typist = Typist(tmux, order.session, clock)
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(Path(":memory:") if order.dry else folder / "witness.db"))
+        observer = parts.observer(assignment, journal, clock, aloud=False)
+        if not order.dry:
+            observer.speak_through(Deliverer(assignment, clock) if order.queue else typist)
+        life = stack.enter_context(AgentLife(_identity(pane)))
+        screen = PaneWatch(parts.kind, lambda lines: tmux.capture(order.session, lines), str(order.workdir), clock)
+        _look_until_it_ends(order, observer, screen, typist, life)
+    return 0
+
+
+def _pane(tmux: Tmux, session: str) -> Pane:
+    panes = tmux.panes()
+    found = next((pane for pane in panes if pane.session == session), None)
+    if found is None:
+        known = ", ".join(sorted({pane.session for pane in panes})) or "none"
+        raise NotFoundError("tmux session", session, f"on socket {tmux.socket} there are: {known}")
+    return found
+
+
+def _identity(pane: Pane) -> ProcessId:
+    import psutil
+
+    stat = Path(f"/proc/{pane.pid}/stat")
+    if stat.exists():
+        return ProcessId(pane.pid, int(stat.read_text(errors="replace").rpartition(")")[2].split()[19]))
+    return ProcessId(pane.pid, int(psutil.Process(pane.pid).create_time() * 1000))
+
+
+def _look_until_it_ends(order: Watch, observer: Observer, screen: PaneWatch, typist: Typist, life: AgentLife) -> None:
+    wanted = tool_filter(order.kind.tools)
+    while not life.ended:
+        seen: list[Observation] = []
+        if screen.due == 0.0:
+            seen = [each for each in screen.look() if not each.tool or wanted(each.tool)]
+        _tell(observer.take(seen))
+        if observer.due == 0.0 or (order.once and observer.due is not None):
+            _tell(observer.ask())
+        typist.flush()
+        if order.once:
+            return
+        waits = [screen.due, order.kind.poll, *([] if observer.due is None else [observer.due])]
+        file = life.fileno()
+        select.select([file] if file >= 0 else [], [], [], max(0.05, min(waits)))
+
+
+def _tell(decisions: Sequence[Decision]) -> None:
+    for each in decisions:
+        if each.outcome != "silent":
+            reason = f"  [{each.reason}]" if each.reason else ""
+            sys.stdout.write(f"{each.outcome}: {each.message or each.evidence}{reason}\n")
+    sys.stdout.flush()

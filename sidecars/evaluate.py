@@ -1,0 +1,292 @@
+"""Labelled cases: does a judge speak when it should, and stay silent when it should?"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sidecars.assembly import furnish
+from sidecars.judge.verdict import Judge, Verdict
+from sidecars.material import gather
+from sidecars.material.gather import PROMPT_FILE
+from sidecars.observe.observation import Observation
+from sidecars.observe.recording import Moment
+from sidecars.replay import replay
+from sidecars.sidecar_type import SidecarType
+from sidecars.yamlfile import Document, load_yaml
+from witness.assignment import Assignment
+from witness.clock import SystemClock
+from witness.errors import DeclarationError, Problem
+from witness.identity import ProcessId
+from witness.names import GroupId
+from witness.settings import Settings
+
+CASES_FILE = "cases.yaml"
+_SHARED = ("argument", "files", "task", "variables", "prompt", "type")
+_OWN = ("name", "event", "events", "expect", "needs", "say")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One labelled case.
+
+    Args:
+        name: what it shows.
+        type: the sidecar type.
+        events: completed tool calls, as hooks tell them.
+        signal: whether something should be said.
+        needs: the judge without which it cannot be known, empty when rules suffice.
+        say: a text that must stand in what is said, empty when any will do.
+        argument, task, variables, prompt: as the sidecar would have them.
+        files: the project's files by path.
+    """
+
+    name: str
+    type: str
+    events: tuple[Mapping[str, Any], ...]
+    signal: bool
+    needs: str = ""
+    say: str = ""
+    argument: str = ""
+    task: str = ""
+    prompt: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one case.
+
+    Args:
+        case: the case.
+        spoke: whether something would have been said.
+        message: what, or why not.
+        seconds: how long the judge took.
+        dollars: what it cost.
+    """
+
+    case: Case
+    spoke: bool
+    message: str
+    seconds: float
+    dollars: float
+
+    @property
+    def right(self) -> bool:
+        """Whether it did as labelled, in words that hold what they should."""
+        return self.spoke == self.case.signal and (not self.spoke or self.case.say in self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The figures of one judge over all cases."""
+
+    results: tuple[Result, ...]
+
+    def _count(self, *, spoke: bool, signal: bool) -> int:
+        return sum(each.spoke is spoke and each.case.signal is signal for each in self.results)
+
+    @property
+    def precision(self) -> float:
+        """The share of what was said that needed saying; 1 when nothing was said."""
+        right, wrong = self._count(spoke=True, signal=True), self._count(spoke=True, signal=False)
+        return right / (right + wrong) if right + wrong else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of what needed saying that was said; 1 when nothing needed saying."""
+        right, missed = self._count(spoke=True, signal=True), self._count(spoke=False, signal=True)
+        return right / (right + missed) if right + missed else 1.0
+
+    @property
+    def median_seconds(self) -> float:
+        return statistics.median(each.seconds for each in self.results) if self.results else 0.0
+
+    @property
+    def dollars(self) -> float:
+        return sum(each.dollars for each in self.results)
+
+
+def load_cases(path: Path) -> list[Case]:
+    """Read a file of cases.
+
+    It holds ``cases``, a list; what several share may stand beside it and is overridden by a case's own.
+
+    Raises:
+        DeclarationError: it is missing or wrong.
+    """
+    if not path.is_file():
+        raise DeclarationError([Problem("no such file", str(path))])
+    document = load_yaml(path)
+    problems: list[Problem] = []
+    shared = {key: value for key, value in document.values.items() if key != "cases"}
+    problems += [document.problem(f"unknown key; known are cases, {', '.join(_SHARED)}", key)
+                 for key in shared if key not in _SHARED]  # fmt: skip
+    raw = document.values.get("cases")
+    if not isinstance(raw, list) or not raw:
+        problems.append(document.problem("must be a list of cases", "cases"))
+        raw = []
+    shared.setdefault("type", path.resolve().parent.name)
+    cases = [case for index, each in enumerate(raw) if (case := _case(document, each, shared, index, problems))]
+    if problems:
+        raise DeclarationError(problems)
+    return cases
+
+
+def _case(document: Document, raw: Any, shared: Mapping[str, Any], index: int, problems: list[Problem]) -> Case | None:
+    at = f"cases.{index}"
+    if not isinstance(raw, dict):
+        problems.append(document.problem("a case is a mapping with name, event and expect", at))
+        return None
+    before = len(problems)
+    for key in raw:
+        if key not in _SHARED + _OWN:
+            problems.append(document.problem(f"unknown key; known are {', '.join(_OWN + _SHARED)}", f"{at}.{key}"))
+    events = raw.get("events", [raw["event"]] if "event" in raw else [])
+    if (
+        not isinstance(events, list)
+        or not events
+        or not all(isinstance(each, dict) and "tool" in each for each in events)
+    ):
+        problems.append(document.problem("give event: {tool: NAME, …its input}, or a list of them in events", at))
+    if raw.get("expect") not in ("signal", "silent"):
+        problems.append(document.problem("one of signal, silent", f"{at}.expect"))
+    if not isinstance(raw.get("name"), str):
+        problems.append(document.problem("is missing", f"{at}.name"))
+    if len(problems) > before:
+        return None
+    both = {**shared, **raw}
+    return Case(
+        name=raw["name"],
+        type=str(both["type"]),
+        events=tuple(events),
+        signal=raw["expect"] == "signal",
+        needs=str(raw.get("needs", "")),
+        say=str(raw.get("say", "")),
+        argument=str(both.get("argument", "")),
+        task=str(both.get("task", "")),
+        prompt=str(both.get("prompt", "")),
+        variables=dict(both.get("variables") or {}),
+        files={**(shared.get("files") or {}), **(raw.get("files") or {})},
+    )
+
+
+def evaluate(cases: Sequence[Case], kind: SidecarType, settings: Settings | None = None) -> Score:
+    """Run a type over cases, each as a session of its own, with all its gates.
+
+    Args:
+        cases: labelled cases.
+        kind: the type, with the judge, prompt or model to be measured.
+        settings: the town's, for key and model.
+    """
+    return Score(tuple(_run(case, kind, settings or Settings()) for case in cases))
+
+
+def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
+    with tempfile.TemporaryDirectory(prefix="gt-eval-") as folder:
+        root = Path(folder).resolve()
+        assignment = _assignment(case, root)
+        parts = furnish(kind, gather(kind, assignment), settings, Path(assignment.workdir))
+        moments = [Moment(1_000.0 + at, f"e{at}", _payload(event)) for at, event in enumerate(case.events)]
+        judge = _Timed(parts.judge)
+        done = replay(replace(parts, judge=judge), assignment, moments)
+    silent = next((each.reason for each in reversed(done.decisions) if each.outcome in ("refused", "failed")), "")
+    return Result(
+        case=case,
+        spoke=bool(done.spoken),
+        message=done.spoken[0].message if done.spoken else silent,
+        seconds=judge.seconds,
+        dollars=done.dollars,
+    )
+
+
+class _Timed:
+    """A judge with a watch: the replay's own clock stands still while it thinks."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge, self._clock = judge, SystemClock()
+        self.seconds = 0.0
+
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        began = self._clock.monotonic()
+        try:
+            return self._judge.sift(seen)
+        finally:
+            self.seconds += self._clock.monotonic() - began
+
+    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+        began = self._clock.monotonic()
+        try:
+            return self._judge.judge(seen)
+        finally:
+            self.seconds += self._clock.monotonic() - began
+
+
+def _payload(event: Mapping[str, Any]) -> dict[str, Any]:
+    own = ("tool", "failed", "response", "subagent", "cwd")
+    payload = {
+        "hook_event_name": "PostToolUseFailure" if event.get("failed") else "PostToolUse",
+        "tool_name": event["tool"],
+        "tool_input": {key: value for key, value in event.items() if key not in own},
+        "tool_response": event.get("response", ""),
+    }
+    if event.get("subagent"):
+        payload["agent_id"], payload["agent_type"] = "1", event["subagent"]
+    return payload
+
+
+def _assignment(case: Case, root: Path) -> Assignment:
+    workdir, run_dir = root / "work", root / "run"
+    workdir.mkdir()
+    run_dir.mkdir()
+    for name, text in case.files.items():
+        path = workdir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    if case.prompt:
+        (run_dir / PROMPT_FILE).write_text(case.prompt, encoding="utf-8")
+    return Assignment(
+        group=GroupId("main", "case", "run"),
+        name=case.type,
+        type=case.type,
+        argument=case.argument,
+        session="",
+        socket="",
+        town="",
+        workdir=str(workdir),
+        run_dir=str(run_dir),
+        journal="",
+        queue="",
+        agent=ProcessId(0, 0),
+        task=case.task,
+        variables={name: str(value) for name, value in case.variables.items()},
+    )
+
+
+def variant(kind: SidecarType, text: str) -> SidecarType:
+    """A type with another judge, model or prompt.
+
+    Args:
+        kind: the type.
+        text: a judge (``rules``, ``model``, ``rules+model``, ``command``), ``model:ID``, or a prompt's file.
+
+    Raises:
+        DeclarationError: it is none of these.
+    """
+    from sidecars.sidecar_type import JUDGES
+
+    if text in JUDGES:
+        return replace(kind, judge=text)
+    if text.startswith("model:"):
+        return replace(kind, judge="model", model=text.removeprefix("model:"))
+    path = Path(text)
+    if path.is_file():
+        return replace(kind, prompt=path.read_text(encoding="utf-8"))
+    raise DeclarationError(
+        [Problem(f"{text!r} is no judge ({', '.join(JUDGES)}, model:ID) and no prompt's file", "--judge")]
+    )

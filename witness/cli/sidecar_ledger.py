@@ -1,0 +1,122 @@
+"""``gt sidecar log`` and ``gt sidecar costs``: what the sidecars decided and what it cost."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import click
+
+from witness.cli.context import find_group, open_journal, print_json
+from witness.errors import NotFoundError, UsageError
+from witness.journal import Decision, Journal
+from witness.names import split_sidecar_address
+from witness.settings import parse_duration
+from witness.town import Town
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _whose(journal: Journal, target: str) -> tuple[str, str]:
+    """(run, sidecar) that TARGET or TARGET/SIDECAR means; the sidecar is empty when all are meant."""
+    try:
+        return find_group(journal, target, ended=True).id.run, ""
+    except (NotFoundError, UsageError):
+        if "/" not in target:
+            raise
+        polecat, sidecar = split_sidecar_address(target)
+        return find_group(journal, polecat, ended=True).id.run, sidecar
+
+
+@click.command()
+@click.argument("target", metavar="TARGET[/SIDECAR]")
+@click.option("--outcome", type=click.Choice(["injected", "silent", "refused", "failed"]), help="Only these.")
+@click.option("-n", "--last", default=100, show_default=True, help="So many at most, the newest.")
+@_json
+def log(target: str, outcome: str | None, last: int, as_json: bool) -> None:
+    """Every decision of a polecat's sidecars: said or not, why, on what evidence, for how much."""
+    with open_journal(Town.find()) as journal:
+        run, sidecar = _whose(journal, target)
+        decisions = journal.decisions.of(run, sidecar, last=1_000_000)
+        notes = [event for event in journal.history(run, last=100_000) if event.kind.startswith("sidecar-")]
+    decisions = [each for each in decisions if outcome in (None, each.outcome)][-last:]
+    if as_json:
+        print_json([_row(each) for each in decisions])
+        return
+    for note in notes:
+        if sidecar in ("", note.member):
+            click.echo(f"{_clock(note.time)} {note.member}: {note.data.get('reason', note.kind)}", err=True)
+    _table(decisions)
+
+
+def _row(decision: Decision) -> dict[str, Any]:
+    return {
+        "time": datetime.fromtimestamp(decision.time).astimezone().isoformat(timespec="milliseconds"),
+        "sidecar": decision.sidecar,
+        "outcome": decision.outcome,
+        "reason": decision.reason,
+        "message": decision.message,
+        "evidence": decision.evidence,
+        "usage": asdict(decision.usage) if decision.usage else None,
+        "confidence": decision.confidence,
+        "stage": decision.stage,
+        "event": decision.event,
+        "id": decision.id,
+    }
+
+
+def _clock(wall: float) -> str:
+    return datetime.fromtimestamp(wall).astimezone().strftime("%H:%M:%S")
+
+
+def _table(decisions: list[Decision]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("time", "sidecar", "outcome", "what", "why", "evidence", "cost", box=None, pad_edge=False)
+    for each in decisions:
+        usage = each.usage
+        cost = (
+            f"${usage.dollars:.5f}" if usage and usage.dollars else (f"{usage.seconds * 1000:.1f} ms" if usage else "")
+        )
+        outcome = f"{each.outcome} ({each.stage})" if each.stage else each.outcome
+        cells = (_clock(each.time), each.sidecar, outcome, each.message, each.reason, each.evidence, cost)
+        table.add_row(*(Text(" ".join(cell.split())) for cell in cells))
+    Console(highlight=False).print(table)
+
+
+@click.command()
+@click.argument("target", required=False, metavar="[TARGET[/SIDECAR]]")
+@click.option("--by", type=click.Choice(["sidecar", "run", "day"]), default="sidecar", show_default=True)
+@click.option("--since", default="", metavar="DURATION", help="Only what is younger, as 24h or 7d.")
+@_json
+def costs(target: str | None, by: str, since: str, as_json: bool) -> None:
+    """What the sidecars cost: calls, tokens and dollars, by sidecar, run or day."""
+    try:
+        begin = time.time() - parse_duration(since) if since else 0.0
+    except ValueError as error:
+        raise UsageError(f"--since: {error}") from error
+    with open_journal(Town.find()) as journal:
+        run, sidecar = _whose(journal, target) if target else ("", "")
+        rows = journal.decisions.costs(by, run, sidecar, begin)
+    if as_json:
+        print_json(
+            [{by: row.key, **{key: value for key, value in asdict(row).items() if key != "key"}} for row in rows]
+        )
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(by, "decisions", "said", "calls", "input", "cached", "output", "dollars", box=None, pad_edge=False)
+    for row in rows:
+        inputs = row.input_tokens + row.cache_written_tokens
+        numbers = (row.decisions, row.injected, row.calls, inputs, row.cached_tokens, row.output_tokens)
+        table.add_row(row.key, *map(str, numbers), f"{row.dollars:.5f}")
+    table.add_section()
+    decisions, said, calls = (sum(getattr(row, key) for row in rows) for key in ("decisions", "injected", "calls"))
+    dollars = sum(row.dollars for row in rows)
+    table.add_row("all", str(decisions), str(said), str(calls), "", "", "", f"{dollars:.5f}")
+    Console(highlight=False).print(table)

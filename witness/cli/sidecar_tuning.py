@@ -1,0 +1,196 @@
+"""``gt sidecar replay`` and ``gt sidecar eval``: tuning a sidecar before it is trusted."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witness.cli.context import print_json
+from witness.errors import NotFoundError, TownNotFoundError, UsageError
+from witness.settings import Settings, load_settings
+from witness.town import Town
+
+if TYPE_CHECKING:
+    from sidecars.evaluate import Case, Score
+    from sidecars.observe.recording import Moment
+    from sidecars.replay import Replay
+
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+_workdir = click.option(
+    "--workdir", type=click.Path(exists=True, file_okay=False, path_type=Path), default=None,
+    help="The project (default: where the recording was made, else here).",
+)  # fmt: skip
+
+
+def _settings() -> tuple[Path | None, str, Settings]:
+    try:
+        town = Town.find()
+    except TownNotFoundError:
+        return None, "", Settings()
+    rig = town.rig_of(Path.cwd())
+    return town.root, rig, load_settings(town.root, rig)
+
+
+@click.command("replay")
+@click.option("--transcript", type=_file, help="A Claude Code transcript.")
+@click.option("--events", type=_file, help="An event spool of a polecat's run (events.jsonl).")
+@click.option(
+    "--pane", "panes", type=_file, multiple=True, help="Captured screens, in order; form feeds divide a file."
+)
+@click.option("--pane-interval", default=10.0, show_default=True, help="Seconds between two screens.")
+@click.option("--type", "spec", required=True, metavar="TYPE[:ARGUMENT]", help="The sidecar, as in --sidecars.")
+@click.option("--task", default="", help="The task's text, or @FILE.")
+@click.option("--prompt", type=_file, help="The polecat's prompt, for sidecars that look at its blocks.")
+@click.option("--judge", default="", metavar="JUDGE", help="rules, model, rules+model, model:ID or a prompt's file.")
+@click.option("--estimate", is_flag=True, help="Ask no model; count what it would have cost.")
+@click.option("--all", "everything", is_flag=True, help="Show every decision, not only what is said or refused.")
+@_workdir
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def replay_command(
+    transcript: Path | None, events: Path | None, panes: tuple[Path, ...], pane_interval: float, spec: str, task: str,
+    prompt: Path | None, judge: str, estimate: bool, everything: bool, workdir: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Run a sidecar over a recorded session at full speed: what it would have said, when, why, for how much."""
+    if sum(map(bool, (transcript, events, panes))) != 1:
+        raise UsageError("give one recording: --transcript, --events or --pane")
+    from sidecars.observe.recording import read_events, read_screens, read_transcript
+
+    if transcript:
+        moments = read_transcript(transcript)
+    elif events:
+        moments = read_events(events)
+    else:
+        moments = read_screens(panes, pane_interval)
+    text = Path(task[1:]).read_text(encoding="utf-8") if task.startswith("@") else task
+    with tempfile.TemporaryDirectory(prefix="gt-replay-") as folder:
+        if prompt:
+            (Path(folder) / "prompt.xml").write_bytes(prompt.read_bytes())
+        done = _replay(moments, spec, text, judge, estimate, workdir, folder)
+    _show_replay(done, everything, as_json)
+
+
+def _replay(
+    moments: list[Moment], spec: str, task: str, judge: str, estimate: bool, workdir: Path | None, run_dir: str
+) -> Replay:
+    from sidecars.assembly import furnish
+    from sidecars.by_hand import private_assignment
+    from sidecars.evaluate import variant
+    from sidecars.material import gather
+    from sidecars.replay import replay
+    from sidecars.type_files import load_type
+
+    name, _, argument = spec.partition(":")
+    root, rig, settings = _settings()
+    place = workdir or _recorded_in(moments) or Path.cwd()
+    kind = load_type(name, root, rig, place)
+    if judge:
+        kind = variant(kind, judge)
+    assignment = replace(private_assignment(name, argument, place.resolve(), run_dir), task=task)
+    material = gather(kind, assignment)
+    parts = furnish(kind, material, settings, place)
+    if estimate and kind.asks_model:
+        return replay(replace(parts, kind=kind), assignment, moments, estimate=True)
+    if parts.lack:
+        click.echo(f"{name}: {parts.lack}; --estimate counts what a model would cost", err=True)
+    return replay(parts, assignment, moments)
+
+
+def _recorded_in(moments: list[Moment]) -> Path | None:
+    found = next((str(each.payload["cwd"]) for each in moments if each.payload and each.payload.get("cwd")), "")
+    return Path(found) if found and Path(found).is_dir() else None
+
+
+def _show_replay(done: Replay, everything: bool, as_json: bool) -> None:
+    from witness.cli.sidecar_ledger import _row
+
+    shown = [each for each in done.decisions if everything or each.outcome != "silent"]
+    figures = {
+        "moments": done.moments, "seconds": round(done.seconds, 1), "decisions": len(done.decisions),
+        "said": len(done.spoken), "calls": done.calls, "dollars": round(done.dollars, 6),
+        "naive_calls": done.naive_calls, "naive_dollars": round(done.naive_dollars, 6),
+    }  # fmt: skip
+    if as_json:
+        print_json({**figures, "log": [_row(each) for each in shown]})
+        return
+    for each in shown:
+        at = datetime.fromtimestamp(each.time).astimezone().strftime("%H:%M:%S")
+        what = each.message or each.evidence
+        click.echo(
+            f"{at} (+{each.time - done.began:.0f} s) {each.outcome}: {what}"
+            + (f"  [{each.reason}]" if each.reason else "")
+        )
+    share = 100 * done.calls / done.naive_calls
+    click.echo(
+        f"{done.moments} moments in {done.seconds:.0f} s, {len(done.spoken)} said; {done.calls} model calls, "
+        f"${done.dollars:.5f}; a call every 10 s would be {done.naive_calls} calls, ${done.naive_dollars:.5f} "
+        f"({share:.1f} % of its calls were made)"
+    )
+
+
+@click.command("eval")
+@click.argument("cases", metavar="CASES|TYPE")
+@click.option("--judge", default="", metavar="JUDGE", help="rules, model, rules+model, model:ID or a prompt's file.")
+@click.option("--compare", nargs=2, default=None, metavar="A B", help="Two of these side by side.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def eval_command(cases: str, judge: str, compare: tuple[str, str] | None, as_json: bool) -> None:
+    """Run labelled cases: precision, recall, latency, cost; exit code 1 when it spoke where it should not.
+
+    CASES is a file of cases, or the name of a type that ships some.
+    """
+    from sidecars.evaluate import CASES_FILE, evaluate, load_cases, variant
+    from sidecars.type_files import load_type
+
+    root, rig, settings = _settings()
+    path = Path(cases)
+    if not path.is_file():
+        folders = load_type(cases, root, rig, Path.cwd()).folders
+        path = next((file for folder in folders if (file := folder / CASES_FILE).is_file()), Path())
+        if path == Path():
+            raise NotFoundError("file of cases", cases, f"write {CASES_FILE} beside its sidecar.yaml")
+    loaded = load_cases(path)
+    kind = load_type(loaded[0].type, root, rig, Path.cwd())
+    names = list(compare) if compare else [judge or kind.judge]
+    scores = {name: evaluate(loaded, variant(kind, name), settings) for name in names}
+    if as_json:
+        print_json([_score_row(name, score) for name, score in scores.items()])
+    else:
+        _show_scores(loaded, scores)
+    sys.exit(0 if all(score.precision == 1.0 for score in scores.values()) else 1)
+
+
+def _score_row(name: str, score: Score) -> dict[str, Any]:
+    return {
+        "judge": name, "cases": len(score.results), "precision": round(score.precision, 4),
+        "recall": round(score.recall, 4), "median_ms": round(score.median_seconds * 1000, 3),
+        "dollars": round(score.dollars, 6),
+        "results": [{"case": each.case.name, "expect": "signal" if each.case.signal else "silent", "spoke": each.spoke,
+                     "right": each.right, "message": each.message} for each in score.results],
+    }  # fmt: skip
+
+
+def _show_scores(cases: list[Case], scores: dict[str, Score]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    names = list(scores)
+    for index, case in enumerate(cases):
+        results = [scores[name].results[index] for name in names]
+        if all(each.right for each in results) and (len(names) == 1 or len({each.message for each in results}) == 1):
+            continue
+        console.print(f"[bold]{case.name}[/bold] (expected: {'signal' if case.signal else 'silent'}"
+                      f"{', needs a ' + case.needs if case.needs else ''})")  # fmt: skip
+        for name, each in zip(names, results, strict=True):
+            said = each.message if each.spoke else f"silent{' - ' + each.message if each.message else ''}"
+            console.print(f"  {name}: {'right' if each.right else 'WRONG' if each.spoke else 'missed'}: {said}", markup=False)
+    table = Table("judge", "cases", "precision", "recall", "median", "dollars", box=None, pad_edge=False)
+    for name, score in scores.items():
+        table.add_row(name, str(len(score.results)), f"{score.precision:.3f}", f"{score.recall:.3f}",
+                      f"{score.median_seconds * 1000:.2f} ms", f"{score.dollars:.5f}")  # fmt: skip
+    console.print(table)
