@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import importlib
 import json
 import os
 import select
@@ -27,6 +28,15 @@ from witness.names import MARKER_VARIABLE
 
 _IDLE_SECONDS = 60.0
 _LARGEST_LOG = 1_000_000
+# What a sidecar imports between its fork and its first look.
+_NEEDED = (
+    "encodings.utf_8_sig",
+    "setproctitle",
+    "sidecars.assembly",
+    "sidecars.loop",
+    "sidecars.vigil",
+    "witness.transport.nudge_queue",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,11 +298,8 @@ def main(runtime: Path) -> int:
 
 def _preload() -> None:
     """Import what every child needs, once: a child that did it by itself would need 150 ms and 10 MiB for it."""
-    import setproctitle  # noqa: F401
-
-    import sidecars.assembly
-    import sidecars.loop
-    import sidecars.vigil  # noqa: F401
+    for module in _NEEDED:
+        importlib.import_module(module)
 
 
 def _answers(runtime: Path) -> bool:
