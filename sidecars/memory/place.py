@@ -16,6 +16,8 @@ _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 STATE = Path("_mdan") / "state"
 SUFFIX = ".sidecar.json"
 ROOT_VARIABLE = "GT_MEMORY_ROOT"
+# Names the session where it is not the polecat's own run: in a party.
+SESSION_VARIABLE = "GT_MEMORY_SESSION"
 
 
 def check_agent(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -235,7 +236,7 @@ def test_a_server_that_breaks_off_leaves_a_record_that_can_be_saved(
         assert _run_cli(monkeypatch, server.url) == 1
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1
-    command = error.split("'")[1].split()
+    command = shlex.split(error.partition("until then: ")[2])
     assert command[:3] == ["gt", "party", "end"]
     main(command[1:])
     assert store.read("eve").sessions_participated == 1

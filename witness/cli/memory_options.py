@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,8 +47,10 @@ def open_store(project: Path | None) -> MemoryStore:
 
 
 def which_session(store: MemoryStore, agent: str, given: str, *, fresh: bool = False) -> SessionId:
+    from sidecars.memory.place import SESSION_VARIABLE
     from sidecars.memory.sessions import SessionId, manual_session
 
+    given = given or os.environ.get(SESSION_VARIABLE, "")
     if given:
         return SessionId(given)
     group = own_group()

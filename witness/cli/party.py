@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -13,9 +17,24 @@ from witness.errors import UsageError, WitnessError
 
 if TYPE_CHECKING:
     from sidecars.memory.party import Party
+    from sidecars.memory.party_run import Speaker
+    from sidecars.memory.party_table import Table
     from sidecars.memory.sessions import Saved
+    from sidecars.memory.store import MemoryStore
 
 _MODES = ("discussion", "debate", "consensus")
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _seat(command: _F) -> _F:
+    for option in (
+        project_option,
+        click.option("--as", "agent", envvar="GT_PARTY_AGENT", required=True, help="Whose turn; set in a polecat."),
+        click.option("--party", "given", envvar="GT_PARTY", default="", help="Which party; set in a polecat."),
+    ):
+        command = option(command)
+    return command
 
 
 @click.group()
@@ -63,33 +82,142 @@ def end(given: str, *, record: Path, project: Path | None, as_json: bool) -> Non
 @click.option("--topic", required=True)
 @click.option("--mode", type=click.Choice(_MODES), default="discussion", show_default=True)
 @click.option("--rounds", type=click.IntRange(1, 3), default=3, show_default=True)
+@click.option("--polecats", is_flag=True, help="Each agent is a polecat in tmux instead of a model's turns.")
+@click.option("--agent", "command", default="", metavar="CMD", help="With --polecats: their command (default: claude).")
+@click.option("--turn-limit", default="5m", show_default=True, help="With --polecats: how long a turn may take.")
 @project_option
 @json_option
-def run(*, agents: str, topic: str, mode: str, rounds: int, project: Path | None, as_json: bool) -> None:
-    """Hold a party for real, the agents' turns spoken by a model, and save it."""
-    from sidecars.memory.model import model_for
-    from sidecars.memory.party import end_party, record_path, start_party, write_record
-    from sidecars.memory.party_run import ModelSpeaker, PartyRun
-
+def run(
+    *,
+    agents: str,
+    topic: str,
+    mode: str,
+    rounds: int,
+    polecats: bool,
+    command: str,
+    turn_limit: str,
+    project: Path | None,
+    as_json: bool,
+) -> None:
+    """Hold a party for real and save it: by a model behind an endpoint, or with the agents as polecats."""
+    if command and not polecats:
+        raise UsageError("--agent is the command of polecats: say --polecats with it")
     store = open_store(project)
+    wanted = _Wanted(_names(agents), topic, mode, rounds, as_json)
+    if polecats:
+        _run_with_polecats(store, wanted, command, _seconds("--turn-limit", turn_limit))
+    else:
+        _run_with_model(store, wanted)
+
+
+class _Wanted(NamedTuple):
+    agents: tuple[str, ...]
+    topic: str
+    mode: str
+    rounds: int
+    as_json: bool
+
+
+def _run_with_model(store: MemoryStore, wanted: _Wanted) -> None:
+    from sidecars.memory.model import model_for
+    from sidecars.memory.party import start_party
+    from sidecars.memory.party_run import ModelSpeaker
+
     model = model_for(Path.cwd())
-    begun, briefings = start_party(store, _names(agents), topic, mode)
-    held = PartyRun(begun, briefings, ModelSpeaker(model), lambda record: write_record(store.root, begun, record))
     try:
-        record = held.hold(rounds)
-    except WitnessError as error:
-        path = record_path(store.root, begun.id)
-        if not held.record.contributions:
-            raise
-        raise WitnessError(
-            f"{error}; what was said until then is in {path}: 'gt party end {begun.id} --record {path}' saves it"
-        ) from error
+        begun, briefings = start_party(store, wanted.agents, wanted.topic, wanted.mode)
+        _hold(store, begun, briefings, ModelSpeaker(model), wanted)
     finally:
         model.close()
-    for turn in record.contributions if not as_json else ():
-        click.echo(f"[{turn.round} {turn.type}] {turn.agent}: {turn.content}")
+
+
+def _run_with_polecats(store: MemoryStore, wanted: _Wanted, command: str, limit: float) -> None:
+    from sidecars.memory.party import start_party
+    from sidecars.memory.party_table import Table, TableSpeaker
+    from witness.cli.party_polecats import Guests
+    from witness.clock import SystemClock
+    from witness.patrol.witness import Witness
+    from witness.town import Town
+
+    clock, place = SystemClock(), Path.cwd()
+    with Witness(Town.find(place)) as witness:
+        begun, briefings = start_party(store, wanted.agents, wanted.topic, wanted.mode)
+        table = Table(store.root, begun.id)
+        guests = Guests(witness, begun, briefings, table, root=store.root, workdir=place, command=command, clock=clock)
+        with guests:
+            _hold(store, begun, briefings, TableSpeaker(table, clock, guests.alive, limit), wanted)
+
+
+def _hold(store: MemoryStore, begun: Party, briefings: Mapping[str, str], speaker: Speaker, wanted: _Wanted) -> None:
+    from sidecars.memory.party import end_party, record_path, write_record
+    from sidecars.memory.party_run import PartyRun
+
+    held = PartyRun(begun, briefings, speaker, lambda record: write_record(store.root, begun, record))
+    try:
+        record = held.hold(wanted.rounds)
+    except WitnessError as error:
+        if not held.record.contributions:
+            raise
+        end_it = ["gt", "party", "end", begun.id, "--record", str(record_path(store.root, begun.id))]
+        raise WitnessError(f"{error}; to save what was said until then: {shlex.join(end_it)}") from error
+    for said in record.contributions if not wanted.as_json else ():
+        click.echo(f"[{said.round} {said.type}] {said.agent}: {said.content}")
     ended, saved = end_party(store, begun, record)
-    _print_end(ended, saved, as_json=as_json)
+    _print_end(ended, saved, as_json=wanted.as_json)
+
+
+# -- the agents' side -------------------------------------------------------------------------------------------------
+
+
+@party.command()
+@click.option("--wait", default="60s", show_default=True, help="How long to wait for it.")
+@_seat
+def turn(*, wait: str, given: str, agent: str, project: Path | None) -> None:
+    """Inside a party's polecat: wait for your turn and print what is asked."""
+    _print_turn(_table(project, given), agent, wait)
+
+
+@party.command()
+@click.option("--wait", default="60s", show_default=True, help="How long to wait for the next turn.")
+@_seat
+def answer(*, wait: str, given: str, agent: str, project: Path | None) -> None:
+    """Inside a party's polecat: answer your turn with a JSON object on stdin, and get the next one."""
+    table = _table(project, given)
+    try:
+        value = json.loads(sys.stdin.read())
+    except ValueError as error:
+        raise UsageError(f"the answer is not JSON: {error}") from error
+    table.answer(agent, value)
+    _print_turn(table, agent, wait)
+
+
+def _table(project: Path | None, given: str) -> Table:
+    from sidecars.memory.party import find_party
+    from sidecars.memory.party_table import Table
+
+    root = open_store(project).root
+    return Table(root, find_party(root, given).id)
+
+
+def _print_turn(table: Table, agent: str, wait: str) -> None:
+    from witness.clock import SystemClock
+
+    ask = table.wait_for_turn(agent, SystemClock(), _seconds("--wait", wait))
+    if ask is not None:
+        click.echo(ask.text())
+    elif table.is_over:
+        click.echo("The party is over. Run: gt done")
+    else:
+        click.echo("Not your turn yet. Run again: gt party turn")
+
+
+def _seconds(flag: str, text: str) -> float:
+    from witness.settings import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from error
 
 
 def _names(text: str) -> tuple[str, ...]:
