@@ -50,7 +50,8 @@ def _linux_start(pid: int) -> int:
         return 0
     # The second field is the program's name in parentheses and may hold anything, parentheses and blanks too.
     fields = text.rpartition(")")[2].split()
-    return 0 if fields[0] in ("Z", "X") else int(fields[19])
+    # One whose first thread alone has ended also shows a Z, and lives on in the others.
+    return 0 if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1) else int(fields[19])
 
 
 def _portable_start(pid: int) -> int:

@@ -19,6 +19,7 @@ from witness.supervise.waiting import ExitWatch
 
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
 _KILL_SECONDS = 2.0
+_LOOKS_THAT_PROVE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class _Ending:
     living: set[ProcessId] = field(default_factory=set)
     asked: set[ProcessId] = field(default_factory=set)
     stopped: set[ProcessId] = field(default_factory=set)
+    found_none: int = 0
     finished: float | None = None
 
     @property
@@ -69,9 +71,14 @@ class _Ending:
         """Act on a fresh look; True when another look is needed at once."""
         self.known |= found
         self.living = found
-        if not found or now >= self.kill_until:
+        # The table is not read in one instant: what forks away from under one look (a low pid after a high one, an
+        # environment that an exec is just replacing) is there in the next. So nobody is gone on the word of one look.
+        self.found_none = 0 if found else self.found_none + 1
+        if self.found_none >= _LOOKS_THAT_PROVE or now >= self.kill_until:
             self.finished = now
             return False
+        if not found:
+            return True
         return self._ask(found) if now < self.term_until else self._force(found)
 
     def _ask(self, found: set[ProcessId]) -> bool:
