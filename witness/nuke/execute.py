@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from witness.clock import Clock, SystemClock
 from witness.identity import ProcessId
 from witness.nuke.plan import Target
-from witness.supervise.proctree import Kinship, Markers, Table, process_name, read_table, send
+from witness.supervise.proctree import Kinship, Markers, Table, is_alive, process_name, read_table, send
 from witness.supervise.waiting import ExitWatch
 
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
@@ -176,3 +176,10 @@ def _result(ending: _Ending) -> Ended:
     survivors = tuple(Survivor(process, process_name(process)) for process in sorted(ending.living))
     seconds = (ending.finished or ending.began) - ending.began
     return Ended(ending.target.run, len(ending.known) - len(survivors), survivors, seconds)
+
+
+def unfinished(goal: Target) -> Ended:
+    """The result of an end that was broken off: whoever is on record and lives counts as a survivor."""
+    living = [process for process in goal.recorded if is_alive(process)]
+    survivors = tuple(Survivor(process, process_name(process)) for process in sorted(living))
+    return Ended(goal.run, len(goal.recorded) - len(survivors), survivors, 0.0)

@@ -296,7 +296,10 @@ class Actor:
                 "nuke-failed" if left else "nuked", result.run, ended=result.ended, seconds=round(result.seconds, 4),
                 survivors=[[each.process.pid, each.name] for each in result.survivors], reason=group.intent_note,
             )  # fmt: skip
-            if not left:
+            if left:
+                # Nobody is at work on it any more: the next round tries again.
+                self._journal.groups.detail(result.run, worker=None)
+            else:
                 self.move_group(result.run, GroupEvent.GONE)
         if left:
             pids = ", ".join(f"{each.process.pid} ({each.name})" for each in result.survivors)

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import resource
+import select
 import selectors
 import signal
 import socket
@@ -21,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from witness.clock import Clock, SystemClock
-from witness.errors import JournalError
+from witness.errors import JournalError, WitnessError
 from witness.identity import ProcessId
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
-from witness.nuke.execute import Ended, end_groups
+from witness.nuke.execute import Ended, end_groups, unfinished
 from witness.nuke.plan import Target
 from witness.patrol.act import Deeds
 from witness.patrol.control import record_process
@@ -33,14 +34,33 @@ from witness.supervise.proctree import identify, look_up
 from witness.supervise.waiting import open_exit_handle
 from witness.town import Town
 
-# A look that comes this much later than planned was held up by a sleeping machine or a stopped Witness.
-_LATE_FACTOR = 3.0
+# A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
+# limit on somebody's silence is longer, so nobody who slept with us is taken for dead.
+_LATE_INTERVALS = 1.0
+# Pause after a turn that failed, so that a lasting fault does not keep a core busy.
+_PAUSE_SECONDS = 0.5
 
 
 @dataclass
 class _Caller:
+    """Somebody who is connected.
+
+    Args:
+        buffer: what came of a request that is not whole yet.
+        waits_for: runs whose spawn is to end before it is answered.
+        patrols: patrols that are answered when the ends that they began are over.
+    """
+
     buffer: bytes = b""
     waits_for: set[str] = field(default_factory=set)
+    patrols: list[_Patrol] = field(default_factory=list)
+
+
+@dataclass
+class _Patrol:
+    checked: int
+    deeds: Deeds
+    ending: set[str]
 
 
 class Daemon:
@@ -66,7 +86,8 @@ class Daemon:
         self._nursery_handle = self._nursery_generation = -1
         self._stopping = False
         self._due: dict[str, float] = {}
-        self._next_look = self._clock.monotonic()
+        self._next_look = self._woke = self._clock.monotonic()
+        self._trust_ages_from = 0.0
         self._empty_since: float | None = None
 
     # -- life -------------------------------------------------------------------------------------------------------
@@ -99,6 +120,9 @@ class Daemon:
                     self._turn()
                 except JournalError as error:
                     self._without_journal(error)
+                except (WitnessError, OSError) as error:
+                    _say(str(error))
+                    select.select([], [], [], _PAUSE_SECONDS)
         finally:
             self._close()
 
@@ -123,13 +147,14 @@ class Daemon:
         """Nothing may be done that cannot be recorded: say so, and try again at the next interval."""
         _say(str(error))
         self._next_look = self._clock.monotonic() + self._rounds.observer.settings("").patrol_interval
-        self._selector.select(1.0)
+        select.select([], [], [], _PAUSE_SECONDS)
         try:
             fresh = Journal(self._town.journal_path)
         except JournalError:
             return
         self._journal.close()
         self._rounds.close()
+        self._forget_nursery()
         self._journal = fresh
         self._rounds = Rounds(self._town, fresh, self._clock)
 
@@ -139,7 +164,9 @@ class Daemon:
         now = self._clock.monotonic()
         first = min([self._next_look, *self._due.values()])
         touched: set[str] = set()
-        for key, _ in self._selector.select(max(first - now, 0.0)):
+        events = self._selector.select(max(first - now, 0.0))
+        late = self._is_late(max(first, now), now)
+        for key, _ in events:
             touched |= self._handle(key)
         for news in self._rounds.nursery.news():
             touched.add(news.run)
@@ -149,19 +176,34 @@ class Daemon:
         deeds = Deeds()
         self._take_results(deeds)
         if touched:
-            self._begin(self._rounds.glance(touched, self._nukes, deeds), deeds)
+            self._begin(self._rounds.glance(touched, self._nukes, deeds, late=late), deeds)
             self._schedule(touched)
         if now >= self._next_look:
             self._full_look(deeds)
-        for error in deeds.errors:
+        for error in (*deeds.errors, *self._rounds.observer.complaints):
             _say(error)
+        self._rounds.observer.complaints.clear()
         self._answer_waiting()
+
+    def _is_late(self, planned: float, began: float) -> bool:
+        """Whether ages mean nothing now, because we (and maybe everybody) stood still until a moment ago.
+
+        Args:
+            planned: when this turn's sleep was to end at the latest.
+            began: when the turn began.
+        """
+        woke = self._clock.monotonic()
+        interval = self._rounds.observer.settings("").patrol_interval
+        if max(woke - planned, began - self._woke) > interval * _LATE_INTERVALS:
+            # Those who stood still with us need a moment as well to show that they live.
+            self._trust_ages_from = woke + interval
+        self._woke = woke
+        return woke < self._trust_ages_from
 
     def _full_look(self, deeds: Deeds) -> int:
         interval = self._rounds.observer.settings("").patrol_interval
-        now = self._clock.monotonic()
-        late = now - self._next_look > interval * _LATE_FACTOR
         self._rounds.nursery.join()
+        late = self._clock.monotonic() < self._trust_ages_from
         checked, nukes = self._rounds.look(self._nukes, deeds, late=late)
         # Gas Town's issue tracker has been asked about somebody new: its answer is wanted soon.
         self._next_look = self._clock.monotonic() + (min(interval, 1.0) if self._rounds.follower.pending else interval)
@@ -185,6 +227,7 @@ class Daemon:
 
     def _schedule(self, runs: set[str]) -> None:
         """Note when each of these groups is due again, and watch the processes whose end nobody would tell us."""
+        self._watch_nursery()  # first: what was closed since may lend its number to a new handle
         for run in runs:
             group = self._journal.groups.get(run)
             if group is None or group.state is GroupState.NUKED:
@@ -226,13 +269,18 @@ class Daemon:
         if (current, nursery.generation) == (self._nursery_handle, self._nursery_generation):
             return
         if self._nursery_handle >= 0:
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(self._nursery_handle)
+            self._forget_nursery()
             # It is gone; its children are not, and from now on the kernel tells of their end.
             self._next_look = self._clock.monotonic()
         self._nursery_handle, self._nursery_generation = current, nursery.generation
         if current >= 0:
             self._selector.register(current, selectors.EVENT_READ, "nursery")
+
+    def _forget_nursery(self) -> None:
+        if self._nursery_handle >= 0:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(self._nursery_handle)
+        self._nursery_handle = self._nursery_generation = -1
 
     def _handle(self, key: selectors.SelectorKey) -> set[str]:
         """Take in one event; returns the runs that deserve a glance."""
@@ -284,7 +332,8 @@ class Daemon:
                 return {run}
             case "patrol":
                 deeds = Deeds()
-                self._tell(connection, report(self._full_look(deeds), deeds).as_json())
+                checked = self._full_look(deeds)
+                caller.patrols.append(_Patrol(checked, deeds, set(self._nukes)))
             case "status":
                 groups = self._journal.groups.living()
                 self._tell(connection, {"pid": os.getpid(), "groups": len(groups), "watched": len(self._watched)})
@@ -302,6 +351,9 @@ class Daemon:
                 if group is None or group.state is not GroupState.SPAWNING:
                     caller.waits_for.discard(run)
                     self._tell(connection, {"state": group.state if group else ""})
+            for patrol in [each for each in caller.patrols if not each.ending]:
+                caller.patrols.remove(patrol)
+                self._tell(connection, report(patrol.checked, patrol.deeds).as_json())
 
     def _tell(self, connection: socket.socket, message: dict[str, Any]) -> None:
         try:
@@ -330,9 +382,14 @@ class Daemon:
         foreign, grace = self._rounds.actor.foreign(runs), self._rounds.grace(runs)
 
         def work(goals: list[Target]) -> None:
-            for ended in end_groups(goals, foreign, grace, clock=self._clock):
-                self._ended.append(ended)
-            os.write(self._wake_write, b"n")
+            results: list[Ended] = []
+            try:
+                results = end_groups(goals, foreign, grace, clock=self._clock)
+            finally:
+                # Whatever befell it, nobody may wait for these for ever; what still lives is found by the next look.
+                known = {ended.run: ended for ended in results}
+                self._ended.extend(known.get(goal.run) or unfinished(goal) for goal in goals)
+                os.write(self._wake_write, b"n")
 
         threading.Thread(target=work, args=(targets,), name="nuke").start()
 
@@ -340,7 +397,14 @@ class Daemon:
         while self._ended:
             ended = self._ended.popleft()
             self._nukes.discard(ended.run)
-            self._rounds.actor.finish_nuke(ended, deeds)
+            waiting = [p for each in self._callers.values() for p in each.patrols if ended.run in p.ending]
+            for patrol in waiting:
+                patrol.ending.discard(ended.run)
+            mine = Deeds()
+            self._rounds.actor.finish_nuke(ended, mine)
+            for told in (deeds, *(patrol.deeds for patrol in waiting)):
+                told.nuked += mine.nuked
+                told.errors += mine.errors
             self._schedule({ended.run})
 
 

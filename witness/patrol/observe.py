@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from witness.clock import Clock
-from witness.errors import TmuxError
+from witness.errors import DeclarationError, WitnessError
 from witness.identity import ProcessId
 from witness.journal import Group, GroupState, Journal, Member, MemberKind
 from witness.names import GroupId
 from witness.settings import Settings, load_settings
 from witness.spawn.polecat import read_started
-from witness.supervise.exits import UNKNOWN_EXIT, Exit, recorded_exit
-from witness.supervise.proctree import Kinship, Markers, Table, command_line, is_alive, read_table
+from witness.supervise.exits import UNKNOWN_EXIT, Exit, agent_exit, recorded_exit
+from witness.supervise.proctree import Kinship, Markers, Table, command_line, is_alive, process_name, read_table
 from witness.town import Town
 from witness.transport.tmux import Pane, Tmux
 
@@ -35,7 +36,7 @@ class MemberFact:
     Args:
         member: the record.
         alive: its recorded process runs.
-        exit: how it ended, where that is known.
+        exit: how a sidecar or the agent ended, where that is known.
         beat: monotonic seconds of its last sign of life; None when there was none.
     """
 
@@ -53,7 +54,7 @@ class GroupFact:
         group: the record.
         members: reaper, keeper and agent first.
         session: whether its tmux session stands.
-        started: what the reaper reported, while the journal does not know it yet.
+        started: what the reaper reported, while the journal does not know it yet; empty when it reported a failure.
         busy: somebody else (its spawner, or whoever nukes it) is at work on it.
         activity: a token that changes whenever the agent gives a sign of life.
         strays: sidecars that run for this group without being on record, by name.
@@ -116,6 +117,7 @@ class Observer:
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
         self._town, self._journal, self._tmux, self._clock = town, journal, tmux, clock
         self.markers = Markers()
+        self.complaints: list[str] = []
         self._settings: dict[str, tuple[tuple[int, ...], Settings]] = {}
 
     def settings(self, rig: str) -> Settings:
@@ -124,17 +126,25 @@ class Observer:
         stamp = tuple(_modified(folder / "witness.yaml") for folder in files)
         known = self._settings.get(rig)
         if known is None or known[0] != stamp:
-            self._settings[rig] = known = (stamp, load_settings(self._town.root, rig))
+            try:
+                known = (stamp, load_settings(self._town.root, rig))
+            except DeclarationError as error:
+                if known is None:
+                    raise
+                # A slip while editing must not stop the supervision: what held so far holds on.
+                self.complaints.append(f"the settings of before are kept: {error}")
+                known = (stamp, known[1])
+            self._settings[rig] = known
         return known[1]
 
-    def glance(self, runs: Collection[str], nukes: Collection[str] = ()) -> Snapshot:
+    def glance(self, runs: Collection[str], nukes: Collection[str] = (), *, late: bool = False) -> Snapshot:
         """Look at the recorded processes of some groups only: what a death asks for, in a millisecond."""
         facts = []
         for run in runs:
             group = self._journal.groups.get(run)
             if group and group.state is not GroupState.NUKED:
                 facts.append(self._fact(group, self._journal.members.of(run), None, nukes))
-        return self._snapshot(facts, deep=False)
+        return self._snapshot(facts, late=late, deep=False)
 
     def look(self, nukes: Collection[str] = (), *, late: bool = False) -> Snapshot:
         """Look at everything: every living group, tmux, the process table, the markers.
@@ -167,10 +177,10 @@ class Observer:
         settings = {fact.group.id.rig: self.settings(fact.group.id.rig) for fact in facts}
         return Snapshot(self._clock.monotonic(), self._clock.boot, late, tuple(facts), settings, orphans or {}, deep)
 
-    def _panes(self) -> dict[str, Pane] | None:
+    def _panes(self) -> list[Pane] | None:
         try:
-            return {pane.session: pane for pane in self._tmux.panes()}
-        except TmuxError:
+            return self._tmux.panes()
+        except WitnessError:  # tmux did not answer, or is not there any more
             return None
 
     def _fact(self, group: Group, members: list[Member], table: Table | None, nukes: Collection[str]) -> GroupFact:
@@ -184,9 +194,7 @@ class Observer:
                 MemberFact(
                     member,
                     alive,
-                    recorded_exit(run_dir, member.name, member.process)
-                    if sidecar and member.process and not alive
-                    else UNKNOWN_EXIT,
+                    _exit(run_dir, member) if not alive else UNKNOWN_EXIT,
                     _beat(run_dir / "beats" / member.name) if sidecar else None,
                 )
             )
@@ -197,17 +205,16 @@ class Observer:
             busy=group.id.run in nukes or (this_boot and _worker_alive(group, table)),
         )
 
-    def _deepened(self, fact: GroupFact, kinship: Kinship, panes: Mapping[str, Pane] | None) -> GroupFact:
+    def _deepened(self, fact: GroupFact, kinship: Kinship, panes: list[Pane] | None) -> GroupFact:
         group = fact.group
-        pane = panes.get(group.session) if panes is not None else None
-        present = Presence.PRESENT if pane else Presence.ABSENT
+        pane, presence = _find_pane(fact, panes, kinship)
         recorded = {each.member.process for each in fact.members if each.member.process and each.alive}
         seen = self._journal.groups.seen(group.id.run) if group.boot == self._clock.boot else set()
         descendants = kinship.group(group.id.marker, recorded | seen)
         return GroupFact(
             group,
             fact.members,
-            Presence.UNKNOWN if panes is None else present,
+            presence,
             fact.started,
             fact.busy,
             self._activity(group, pane),
@@ -246,17 +253,45 @@ def _beat(path: Path) -> float | None:
         return None
 
 
+def _exit(run_dir: Path, member: Member) -> Exit:
+    if member.kind is MemberKind.AGENT:
+        return agent_exit(run_dir)
+    if member.kind is MemberKind.SIDECAR and member.process:
+        return recorded_exit(run_dir, member.name, member.process)
+    return UNKNOWN_EXIT
+
+
+def _find_pane(fact: GroupFact, panes: list[Pane] | None, kinship: Kinship) -> tuple[Pane | None, Presence]:
+    """The polecat's pane, and whether its session stands. Somebody may have renamed the session, or moved the pane."""
+    if panes is None:
+        return None, Presence.UNKNOWN
+    reaper = fact.member("reaper")
+    pid = reaper.member.process.pid if reaper and reaper.alive and reaper.member.process else 0
+    pane = next((each for each in panes if each.pid == pid), None) if pid else None
+    pane = pane or next((each for each in panes if each.session == fact.group.session), None)
+    if pane:
+        return pane, Presence.PRESENT
+    # Where a clean-up of /tmp took the socket away, tmux and its panes live on though nobody can reach them.
+    if not panes and pid and process_name(kinship.parent(pid)).startswith("tmux"):
+        return None, Presence.UNKNOWN
+    return None, Presence.ABSENT
+
+
 def _started(run_dir: Path) -> dict[str, ProcessId] | None:
     report = read_started(run_dir)
-    if not report or "error" in report:
+    if not report:
         return None
+    if "error" in report:
+        return {}
     return {name: ProcessId(*report[name]) for name in ("reaper", "keeper", "agent") if name in report}
 
 
 def _worker_alive(group: Group, table: Table | None) -> bool:
     """Whether the process that said it is spawning or ending this group still lives."""
     worker: list[int] = group.details.get("worker") or []
-    return len(worker) == 2 and is_alive(ProcessId(worker[0], worker[1]), table)
+    if len(worker) != 2 or (group.state is GroupState.NUKING and worker[0] == os.getpid()):
+        return False  # which nukes are our own we know better: see ``nukes``
+    return is_alive(ProcessId(worker[0], worker[1]), table)
 
 
 def _strays(group: GroupId, unrecorded: Collection[ProcessId]) -> dict[str, ProcessId]:

@@ -94,7 +94,7 @@ def _finish_or_undo_spawn(fact: GroupFact, snapshot: Snapshot, settings: Setting
         yield Nuke(group.id.run, SPAWN_FAILED)
     elif started and {"reaper", "keeper", "agent"} <= set(started):
         yield AdoptPolecat(group.id.run, started["reaper"], started["keeper"], started["agent"])
-    elif fact.session is Presence.ABSENT or (
+    elif fact.session is Presence.ABSENT or started == {} or (
         not snapshot.late and snapshot.now - group.spawned_at > settings.spawn_deadline
     ):
         yield Nuke(group.id.run, SPAWN_FAILED)
@@ -117,6 +117,9 @@ def _dead_class(fact: GroupFact) -> str:
     """The class of a group whose polecat is gone for certain; empty while it lives or nothing certain is known."""
     agent = fact.member("agent")
     if agent and agent.member.process and not agent.alive:
+        # A session ends together with its agent, so its absence alone does not tell which of them went first.
+        if agent.exit.code is not None:
+            return SESSION_GONE if agent.exit.hangup else AGENT_DEAD
         return SESSION_GONE if fact.session is Presence.ABSENT else AGENT_DEAD
     # tmux says for the second time in a row that the session is not there: it is an agent without a terminal.
     if fact.session is Presence.ABSENT and fact.group.details.get("session_missing"):

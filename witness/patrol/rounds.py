@@ -58,9 +58,11 @@ class Rounds:
         self.follower.close()
         self.nursery.close()
 
-    def glance(self, runs: Collection[str], nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
+    def glance(
+        self, runs: Collection[str], nukes: Collection[str], deeds: Deeds, *, late: bool = False
+    ) -> list[tuple[str, str]]:
         """A quick round over some groups; returns the groups that are to be ended, with the reason."""
-        return self._decide(self.observer.glance(runs, nukes), nukes, deeds)
+        return self._decide(self.observer.glance(runs, nukes, late=late), nukes, deeds)
 
     def look(
         self, nukes: Collection[str], deeds: Deeds, *, late: bool = False, wait: bool = False
@@ -88,7 +90,7 @@ class Rounds:
         ends = self.actor.perform(actions, dict(snapshot.settings), deeds)
         # A member that moved may change what its group is: look at those groups again, until nobody moves.
         moved = {action.before.run for action in actions if isinstance(action, MoveMember)}
-        return ends + (self.glance(moved, nukes, deeds) if moved else [])
+        return ends + (self.glance(moved, nukes, deeds, late=snapshot.late) if moved else [])
 
     def end(self, nukes: list[tuple[str, str]], deeds: Deeds, *, grace: float | None = None) -> list[Ended]:
         """End groups and wait for it; ``grace`` None means each rig's own, the longest of them."""

@@ -6,7 +6,7 @@ It runs as a script under ``python -S -I`` and imports nothing of ours, because 
 
 ``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace"}``; it is read and removed at once, since the
 environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
-(``{"reaper", "agent"}`` as [pid, start ticks], or ``{"error"}``) and ``exit.json`` (``{"code", "signal"}``), and by one
+environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
 line in the FIFO ``started.fifo`` where somebody reads it.
 
 As a subreaper (Linux) it becomes the parent of whatever the agent's processes leave behind, double-forked daemons
@@ -118,14 +118,17 @@ def collect(agent: int) -> int | None:
             status = found
 
 
-def live(agent: int) -> int:
-    """Pass signals on until the agent ends; returns its wait status."""
+def live(agent: int) -> tuple[int, bool]:
+    """Pass signals on until the agent ends; returns its wait status, and whether its terminal was taken away."""
+    hangup = False
     while True:
         came = signal.sigwaitinfo(_WATCHED)
+        hangup = hangup or came.si_signo == signal.SIGHUP
         if came.si_signo == signal.SIGCHLD:
             status = collect(agent)
             if status is not None:
-                return status
+                # A hang-up that came with it is taken in now: the kernel hands out the lower number first.
+                return status, hangup or signal.SIGHUP in signal.sigpending()
         # What the terminal sends (si_code > 0: the kernel) goes to the whole foreground group, the agent included;
         # only a hang-up reaches the session's leader alone.
         elif came.si_code <= 0 or came.si_signo == signal.SIGHUP:
@@ -177,11 +180,11 @@ def keep(run_dir: str, argv: list[str], cwd: str, environment: dict[str, str], g
 
 
 def see_through(run_dir: str, agent: int, grace: float) -> int:
-    status = live(agent)
+    status, hangup = live(agent)
     code = os.waitstatus_to_exitcode(status)
     signalled = -code if code < 0 else 0
     code = 128 + signalled if signalled else code
-    write_whole(f"{run_dir}/exit.json", {"code": code, "signal": signalled})
+    write_whole(f"{run_dir}/exit.json", {"code": code, "signal": signalled, "hangup": hangup})
     end_the_rest(grace)
     return code
 
@@ -215,7 +218,7 @@ def main() -> int:
     keeper = os.fork()
     if keeper == 0:
         os._exit(keep(run_dir, launch["argv"], launch["cwd"], launch["environment"], grace, reaper))
-    code = os.waitstatus_to_exitcode(live(keeper))
+    code = os.waitstatus_to_exitcode(live(keeper)[0])
     if code < 0:
         return take_over(run_dir, grace)
     end_the_rest(grace)

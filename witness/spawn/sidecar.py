@@ -140,7 +140,10 @@ class Nursery:
         """
         run_dir = Path(assignment.run_dir)
         path = run_dir / "sidecars" / f"{assignment.name}.json"
-        write_private(path, assignment.to_json())
+        try:
+            write_private(path, assignment.to_json())
+        except OSError as error:
+            raise SpawnError(assignment.name, f"its assignment cannot be written: {error}") from error
         request = {
             "assignment": str(path),
             "run": assignment.group.run,

@@ -30,10 +30,12 @@ class Exit:
     Args:
         code: its exit code, 128 + n after signal n; None where nobody could read it.
         reason: what it said itself, for people.
+        hangup: its terminal had been taken away before.
     """
 
     code: int | None
     reason: str = ""
+    hangup: bool = False
 
     @property
     def kind(self) -> ExitKind:
@@ -74,6 +76,7 @@ def agent_exit(run_dir: Path) -> Exit:
     """How the agent ended, as its reaper recorded it; unknown while it runs or when the reaper was killed."""
     try:
         raw = json.loads((run_dir / "exit.json").read_text())
-        return Exit(int(raw["code"]), f"signal {raw['signal']}" if raw.get("signal") else "")
+        reason = f"signal {raw['signal']}" if raw.get("signal") else ""
+        return Exit(int(raw["code"]), reason, bool(raw.get("hangup")))
     except (OSError, ValueError, KeyError, TypeError):
         return UNKNOWN_EXIT

@@ -261,6 +261,12 @@ class Kinship:
             )
         return found
 
+    def parent(self, pid: int) -> ProcessId:
+        """The parent of a process; pid 0 where it is not in the table."""
+        row = self._table.get(pid)
+        above = self._table.get(row.parent) if row else None
+        return above.process if above else ProcessId(0, 0)
+
     def tops(self, processes: Collection[ProcessId]) -> list[ProcessId]:
         """Those of the processes whose parent is not among them."""
         pids = {process.pid for process in processes}
