@@ -42,7 +42,7 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
             ready()
             while not vigil.agent_ended:
                 vigil.look()
-                selector.select(vigil.patience)
+                vigil.rest(selector)
     except JournalError as error:
         sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
         return LIMITED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import selectors
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,9 @@ from witness.journal import Journal
 from witness.prompt_blocks import TEXT, present
 from witness.transport.event_spool import WakeSocket
 from witness.transport.tmux import Tmux
+
+# Longest silence of one that only waits.
+_BEAT_SECONDS = 10.0
 
 
 class Vigil:
@@ -74,6 +78,17 @@ class Vigil:
         due = self._observer.due
         waits = [self._parts.kind.poll, *([] if due is None else [due]), *([self._pane.due] if self._pane else [])]
         return min(waits)
+
+    def rest(self, selector: selectors.BaseSelector) -> None:
+        """Sleep until something wakes us or the next look is due, with a sign of life now and then.
+
+        The Witness takes a sidecar that is silent for three default intervals for hung, however long its own may be.
+        """
+        due = self._clock.monotonic() + self.patience
+        while not selector.select(max(0.0, min(due - self._clock.monotonic(), _BEAT_SECONDS))):
+            if self._clock.monotonic() >= due:
+                return
+            self._beat.beat()
 
     def look(self) -> None:
         """Read what is new, consider it, and only then let the hooks go that wait for it."""

@@ -57,6 +57,8 @@ class Settings:
         hung_after: silence of heartbeat, events and pane after which an agent is reported as hung.
         nuke_hung: whether a hung polecat is ended, not only reported.
         patrol_interval: the daemon's full look round.
+        sidecar_silence: a sidecar without a sign of life for this long is replaced: three intervals, the default one
+            being ten seconds.
         backoff_base, backoff_ceiling: the wait before the second respawn, doubled each time, and its upper end.
         intensity, intensity_window: that many crashes within the window, and the sidecar is FAILED.
         failed_decay: after this a FAILED sidecar is tried once more.
@@ -80,6 +82,7 @@ class Settings:
     hung_after: float = 1800.0
     nuke_hung: bool = False
     patrol_interval: float = 10.0
+    sidecar_silence: float = 30.0
     backoff_base: float = 0.5
     backoff_ceiling: float = 60.0
     intensity: int = 5
@@ -107,6 +110,7 @@ _DURATIONS = frozenset(
         "done_grace",
         "hung_after",
         "patrol_interval",
+        "sidecar_silence",
         "backoff_base",
         "backoff_ceiling",
         "intensity_window",

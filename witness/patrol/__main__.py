@@ -15,6 +15,9 @@ from witness.patrol.control import town_lock, witness_process
 from witness.patrol.daemon import Daemon
 from witness.town import Town
 
+# A one-shot patrol that holds the town when we come is over in moments, a stubborn group included.
+_PATROL_SECONDS = 20.0
+
 
 def main(argv: list[str]) -> int:
     """Run; 0 when it was told to stop, or another Witness runs already."""
@@ -38,7 +41,7 @@ def main(argv: list[str]) -> int:
 def serve(town: Town, *, linger: bool, ready: int | None = None) -> int:
     """Hold the town and supervise it; ``ready`` is a pipe that is told when requests are taken."""
     try:
-        with town_lock(town):
+        with town_lock(town, patience=_PATROL_SECONDS):
             daemon = Daemon(town, linger=linger)
             daemon.open()
             if ready is not None:

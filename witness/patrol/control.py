@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 import socket
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from witness.clock import SystemClock
 from witness.errors import TownLockedError, WitnessError
 from witness.identity import ProcessId
 from witness.names import GroupId
@@ -24,11 +26,18 @@ from witness.town import Town
 from witness.transport.tmux import Tmux
 
 _STOP_SECONDS = 30.0
+# flock knows no deadline; this is how often it is tried again.
+_LOCK_POLL_SECONDS = 0.02
+_CLOCK = SystemClock()
 
 
 @contextmanager
-def town_lock(town: Town) -> Iterator[None]:
+def town_lock(town: Town, *, patience: float = 0.0) -> Iterator[None]:
     """Be the only Witness of a town.
+
+    Args:
+        town: the town.
+        patience: seconds to wait for a patrol that only passes through; a daemon is not waited for.
 
     Raises:
         TownLockedError: another one is.
@@ -36,12 +45,17 @@ def town_lock(town: Town) -> Iterator[None]:
     path = town.make_runtime() / "witness.lock"
     # Not inherited (O_CLOEXEC): a child that lived on would hold the town for ever.
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = _CLOCK.monotonic() + patience
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = witness_process(town)
-            raise TownLockedError(holder.pid if holder else 0) from None
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                holder = witness_process(town)
+                if holder or _CLOCK.monotonic() >= deadline:
+                    raise TownLockedError(holder.pid if holder else 0) from None
+            select.select([], [], [], _LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(handle)

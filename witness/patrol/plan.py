@@ -94,8 +94,10 @@ def _finish_or_undo_spawn(fact: GroupFact, snapshot: Snapshot, settings: Setting
         yield Nuke(group.id.run, SPAWN_FAILED)
     elif started and {"reaper", "keeper", "agent"} <= set(started):
         yield AdoptPolecat(group.id.run, started["reaper"], started["keeper"], started["agent"])
-    elif fact.session is Presence.ABSENT or started == {} or (
-        not snapshot.late and snapshot.now - group.spawned_at > settings.spawn_deadline
+    elif (
+        fact.session is Presence.ABSENT
+        or started == {}
+        or (not snapshot.late and snapshot.now - group.spawned_at > settings.spawn_deadline)
     ):
         yield Nuke(group.id.run, SPAWN_FAILED)
 

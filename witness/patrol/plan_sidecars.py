@@ -15,8 +15,6 @@ from witness.supervise.states import MemberEvent
 
 # A fork of the nursery observes within milliseconds; a machine under full load may need long.
 _READY_SECONDS = 30.0
-# "No sign of life for three intervals" of the default ten seconds.
-_HUNG_SECONDS = 30.0
 # A limited sidecar waits without its wait growing: the limit is not its fault.
 _LIMITED_SECONDS = 60.0
 
@@ -68,7 +66,7 @@ def _plan_running(each: MemberFact, fact: GroupFact, snapshot: Snapshot, setting
         yield from _after_exit(each, snapshot, settings)
         return
     last = max(each.beat or 0.0, member.since)
-    if not snapshot.late and snapshot.now - last > _HUNG_SECONDS and member.process:
+    if not snapshot.late and snapshot.now - last > settings.sidecar_silence and member.process:
         yield EndProcess(member.run, member.process, "no sign of life for three intervals")
         yield from _crashed(member, MemberEvent.HUNG, "no sign of life for three intervals", snapshot, settings)
 

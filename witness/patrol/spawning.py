@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from witness.errors import SpawnError, UsageError, WitnessError
+from witness.errors import SpawnError, TownLockedError, UsageError, WitnessError
 from witness.identity import ProcessId
 from witness.journal import Group, GroupState, Member, MemberKind
 from witness.names import GroupId
@@ -173,11 +173,23 @@ class Spawner:
         return started
 
     def _start_sidecars(self, run: str, prepared: Prepared, *, witness: bool) -> None:
-        if witness:
-            control.start_witness(self._town, self._inside)
-        answer = control.ask(self._town, {"op": "await", "run": run}, _SIDECARS_SECONDS)
-        if answer is None:
-            self._start_sidecars_here(run)
+        deadline = self._clock.monotonic() + _SIDECARS_SECONDS
+        while True:
+            if witness:
+                control.start_witness(self._town, self._inside)
+            # None runs, or the one that ran was just leaving: then we are one for a moment, under the same lock.
+            if control.ask(self._town, {"op": "await", "run": run}, _SIDECARS_SECONDS) is not None:
+                break
+            if witness and self._clock.monotonic() < deadline:
+                select.select([], [], [], 0.02)
+                continue
+            try:
+                with control.town_lock(self._town, patience=_SIDECARS_SECONDS):
+                    self._start_sidecars_here(run)
+                break
+            except TownLockedError:
+                if self._clock.monotonic() >= deadline:
+                    raise
         group = self._journal.groups.get(run)
         if group is None or group.state in (GroupState.NUKED, GroupState.NUKING, GroupState.ZOMBIE):
             raise SpawnError(prepared.group.address, self._last_words(prepared))

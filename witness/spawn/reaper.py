@@ -6,8 +6,8 @@ It runs as a script under ``python -S -I`` and imports nothing of ours, because 
 
 ``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace"}``; it is read and removed at once, since the
 environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
-environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
-line in the FIFO ``started.fifo`` where somebody reads it.
+(``{"reaper", "keeper", "agent"}`` as [pid, start ticks], or ``{"error"}``) and ``exit.json``
+(``{"code", "signal", "hangup"}``), and by one line in the FIFO ``started.fifo`` where somebody reads it.
 
 As a subreaper (Linux) it becomes the parent of whatever the agent's processes leave behind, double-forked daemons
 included, so that the Witness finds them as its descendants. When the agent has ended it ends those too.
