@@ -20,6 +20,9 @@ from witness.nuke.plan import Target, foreign_to, is_inside
 from witness.supervise.proctree import Table, identify, read_table
 
 GRACE = 0.3
+# Tests run side by side on one machine: each process of pytest has groups of its own.
+OURS = f"main/toast/{os.getpid()}"
+OTHERS = f"main/other/{os.getpid()}"
 
 
 class Stage:
@@ -60,7 +63,7 @@ def _nobody(table: Table) -> set[ProcessId]:
     return foreign_to(table, (), ())
 
 
-def _target(*recorded: ProcessId, run: str = "run1", marker: str = "main/toast/run1") -> Target:
+def _target(*recorded: ProcessId, run: str = "run1", marker: str = OURS) -> Target:
     return Target(run, marker, frozenset(recorded))
 
 
@@ -100,15 +103,15 @@ def test_stopped_ones_take_their_term(stage: Stage) -> None:
 
 @pytest.mark.parametrize("name", ["phoenix", "late", "twins", "chain"])
 def test_those_that_fork_when_term_comes(stage: Stage, name: str) -> None:
-    record, leader = stage.program(name, "main/toast/run1")
+    record, leader = stage.program(name, OURS)
     (ended,) = _end(_target(leader))
     assert not record.survivors()
     assert not ended.survivors
 
 
 def test_a_marked_process_that_nobody_recorded_belongs_to_the_group(stage: Stage) -> None:
-    unrecorded = stage.sleeper("main/toast/run1")
-    stranger = stage.sleeper("main/toast/run2")
+    unrecorded = stage.sleeper(OURS)
+    stranger = stage.sleeper(OTHERS)
     bare = stage.sleeper()
     (ended,) = _end(_target())
     assert ended.ended == 1
@@ -180,7 +183,7 @@ def test_the_keepers_are_spared_until_they_are_alone(stage: Stage, tmp_path: Pat
     while not log.exists() and time.monotonic() < deadline:
         os.sched_yield()
     record, leader = stage.program("stubborn")
-    goal = Target("run1", "main/toast/run1", frozenset({keeper, leader}), frozenset({keeper}))
+    goal = Target("run1", OURS, frozenset({keeper, leader}), frozenset({keeper}))
     (ended,) = _end(goal)
     assert log.read_text() == "up\n"
     assert not record.survivors()
@@ -192,7 +195,7 @@ def test_many_groups_take_about_as_long_as_one(stage: Stage) -> None:
     goals = []
     for number in range(8):
         _, leader = stage.program("stubborn-child")
-        goals.append(_target(leader, run=f"run{number}", marker=f"main/toast/run{number}"))
+        goals.append(_target(leader, run=f"run{number}", marker=f"{OURS}-{number}"))
     began = time.monotonic()
     results = _end(*goals)
     assert time.monotonic() - began < GRACE + 2.0

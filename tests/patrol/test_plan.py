@@ -57,7 +57,7 @@ def _nukes(actions: list[Action]) -> list[str]:
     return [action.reason for action in actions if isinstance(action, Nuke)]
 
 
-# -- groups that are well -----------------------------------------------------------------------------------------------
+# -- groups that are well -------------------------------------------------------------------------------------------
 
 
 def test_a_healthy_group_asks_for_nothing() -> None:
@@ -77,7 +77,7 @@ def test_a_polecat_without_sidecars_is_well() -> None:
     assert plan(snapshot(found(group()))) == []
 
 
-# -- zombies ------------------------------------------------------------------------------------------------------------
+# -- zombies --------------------------------------------------------------------------------------------------------
 
 KILLED = Exit(137, "signal 9")
 HUNG_UP = Exit(129, "signal 1", hangup=True)
@@ -133,7 +133,7 @@ def test_an_orphan_of_a_run_that_is_over_is_ended() -> None:
     assert plan(snapshot(orphans={"old-run": stray})) == [EndOrphans("old-run", stray)]
 
 
-# -- done and nuke ------------------------------------------------------------------------------------------------------
+# -- done and nuke --------------------------------------------------------------------------------------------------
 
 
 def test_done_is_given_a_moment() -> None:
@@ -188,7 +188,7 @@ def test_a_nuke_that_somebody_is_at_is_left_to_them() -> None:
     assert plan(snapshot(found(of, HEALTHY, busy=True))) == []
 
 
-# -- spawns -------------------------------------------------------------------------------------------------------------
+# -- spawns ---------------------------------------------------------------------------------------------------------
 
 REPORTED = {"reaper": REAPER, "keeper": KEEPER, "agent": AGENT}
 
@@ -255,7 +255,7 @@ def test_a_spawn_with_a_sidecar_that_cannot_start_ends_degraded() -> None:
     assert plan(snapshot(found(group(GroupState.SPAWNING), waiting))) == [MoveGroup(RUN, GroupEvent.SIDECAR_DOWN)]
 
 
-# -- health -------------------------------------------------------------------------------------------------------------
+# -- health ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_group_with_a_sidecar_that_waits_is_degraded_and_becomes_whole_again() -> None:
@@ -265,7 +265,7 @@ def test_a_group_with_a_sidecar_that_waits_is_degraded_and_becomes_whole_again()
     assert plan(snapshot(found(group(GroupState.DEGRADED), HEALTHY))) == [MoveGroup(RUN, GroupEvent.COMPLETE)]
 
 
-# -- silence ------------------------------------------------------------------------------------------------------------
+# -- silence --------------------------------------------------------------------------------------------------------
 
 
 def _silent(seconds: float, **more: object) -> GroupFact:
@@ -303,7 +303,7 @@ def test_a_late_look_counts_silence_anew() -> None:
     ]
 
 
-# -- sidecars -----------------------------------------------------------------------------------------------------------
+# -- sidecars -------------------------------------------------------------------------------------------------------
 
 
 def _sidecar_plan(each: MemberFact, **more: object) -> list[Action]:
@@ -420,7 +420,7 @@ def test_one_that_dies_while_starting_is_a_crash() -> None:
     assert isinstance(started, StartSidecar)
 
 
-# -- what a Witness that was killed had begun ----------------------------------------------------------------------------
+# -- what a Witness that was killed had begun -----------------------------------------------------------------------
 
 STRAY = ProcessId(900, 9000)
 INTENDED = member("scope", S.SPAWNING, process=None)
@@ -446,7 +446,7 @@ def test_a_second_one_of_the_same_sidecar_is_ended() -> None:
     assert plan(seen) == [EndProcess(RUN, STRAY, "a second one of the same sidecar")]
 
 
-# -- memory -------------------------------------------------------------------------------------------------------------
+# -- memory ---------------------------------------------------------------------------------------------------------
 
 
 def test_descendants_are_remembered_and_the_dead_forgotten() -> None:

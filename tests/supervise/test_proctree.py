@@ -18,7 +18,7 @@ from witness.supervise import proctree
 from witness.supervise.proctree import Kinship, Markers, Row, ancestors, identify, is_alive, read_table, send
 
 LINUX_ONLY = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-MARKER = "main/toast/run1"
+MARKER = f"main/toast/{os.getpid()}"
 
 
 @contextmanager
@@ -188,9 +188,9 @@ def test_foreign_ones_are_left_out_with_all_below_them() -> None:
 
 def test_a_child_that_carries_another_groups_marker_is_that_groups() -> None:
     table = _table((1, 0), (10, 1), (11, 10), (12, 11))
-    kinship = Kinship(table, {ProcessId(11, 110): "main/other/run2"})
+    kinship = Kinship(table, {ProcessId(11, 110): f"{MARKER}-2"})
     assert kinship.group(MARKER, _ids(10)) == _ids(10)
-    assert kinship.group("main/other/run2", set()) == _ids(11, 12)
+    assert kinship.group(f"{MARKER}-2", set()) == _ids(11, 12)
 
 
 def test_a_defunct_process_is_nobody() -> None:
