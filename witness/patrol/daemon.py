@@ -235,7 +235,8 @@ class Daemon:
                 continue
             due = []
             for member in self._journal.members.of(run):
-                if member.state in (MemberState.BACKOFF, MemberState.FAILED) and member.retry_at > 0:
+                waits = member.state in (MemberState.BACKOFF, MemberState.FAILED) and member.retry_at > 0
+                if waits and not self._town.stopped(group.id.rig):
                     due.append(member.retry_at)
                 if member.process and member.state in (MemberState.RUNNING, MemberState.SPAWNING):
                     self._watch(run, member.process, member.kind)

@@ -60,6 +60,7 @@ class GroupFact:
         strays: sidecars that run for this group without being on record, by name.
         descendants: everybody who belongs to it now; only from a deep look.
         seen: every descendant ever seen, as recorded.
+        stopped: its rig is under an emergency stop: no sidecar may run.
     """
 
     group: Group
@@ -71,6 +72,7 @@ class GroupFact:
     strays: Mapping[str, ProcessId] = field(default_factory=dict)
     descendants: frozenset[ProcessId] = frozenset()
     seen: frozenset[ProcessId] = frozenset()
+    stopped: bool = False
 
     def member(self, name: str) -> MemberFact | None:
         """The member of that name."""
@@ -203,6 +205,7 @@ class Observer:
             tuple(facts),
             started=_started(run_dir) if group.state is GroupState.SPAWNING and this_boot else None,
             busy=group.id.run in nukes or (this_boot and _worker_alive(group, table)),
+            stopped=self._town.stopped(group.id.rig),
         )
 
     def _deepened(self, fact: GroupFact, kinship: Kinship, panes: list[Pane] | None) -> GroupFact:
@@ -221,6 +224,7 @@ class Observer:
             _strays(group.id, set(kinship.tops(descendants)) - recorded),
             frozenset(descendants),
             frozenset(seen),
+            fact.stopped,
         )
 
     def _activity(self, group: Group, pane: Pane | None) -> str:

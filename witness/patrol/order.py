@@ -101,22 +101,7 @@ def prepare(town: Town, order: Order) -> Prepared:
         DeclarationError: all that is wrong with molecule, sidecars and settings, at once.
         UsageError: a name, a folder, tmux or the agent is not usable.
     """
-    problems: list[Problem] = []
-    rig = order.rig or town.rig_of(order.workdir or Path.cwd())
-    # Links stay as the user wrote them.
-    workdir = Path(os.path.abspath(order.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
-    session = ""
-    try:
-        check_name("polecat", order.polecat)
-        session = town.session(rig, order.polecat)
-    except UsageError as error:
-        problems.append(Problem(str(error)))
-    try:
-        town.check_rig(rig)
-    except UsageError as error:
-        problems.append(Problem(str(error), "--rig" if order.rig else ""))
-    if not workdir.is_dir():
-        problems.append(Problem(f"no directory {str(workdir)!r}: make it, or name another one", "--workdir"))
+    rig, workdir, session, problems = _place(town, order)
     given = {"issue": order.issue, **order.variables} if order.issue else dict(order.variables)
     settings, molecule, variables = Settings(), None, given
     try:
@@ -162,6 +147,29 @@ def prepare(town: Town, order: Order) -> Prepared:
         order.remember,
         settings,
     )
+
+
+def _place(town: Town, order: Order) -> tuple[str, Path, str, list[Problem]]:
+    """(rig, working directory, session) of an order, and what is wrong with them."""
+    problems: list[Problem] = []
+    rig = order.rig or town.rig_of(order.workdir or Path.cwd())
+    # Links stay as the user wrote them.
+    workdir = Path(os.path.abspath(order.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
+    session = ""
+    try:
+        check_name("polecat", order.polecat)
+        session = town.session(rig, order.polecat)
+    except UsageError as error:
+        problems.append(Problem(str(error)))
+    try:
+        town.check_rig(rig)
+    except UsageError as error:
+        problems.append(Problem(str(error), "--rig" if order.rig else ""))
+    if town.stopped(rig):
+        problems.append(Problem(f"an emergency stop stands in {town.root}: nothing is spawned until it is over"))
+    if not workdir.is_dir():
+        problems.append(Problem(f"no directory {str(workdir)!r}: make it, or name another one", "--workdir"))
+    return rig, workdir, session, problems
 
 
 def _issue_of(variables: Mapping[str, str], workdir: Path) -> str:

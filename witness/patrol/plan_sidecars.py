@@ -21,6 +21,10 @@ _LIMITED_SECONDS = 60.0
 
 def plan_sidecars(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iterator[Action]:
     """What the sidecars of a group need, each on its own."""
+    if fact.stopped:
+        for each in fact.sidecars:
+            yield from _plan_stopped(each, snapshot)
+        return
     for each in fact.sidecars:
         stray = fact.strays.get(each.member.name)
         if stray and each.alive:
@@ -39,6 +43,17 @@ def plan_sidecars(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> It
                 yield StartSidecar(each.member, MemberEvent.RESET)
             case _:
                 pass
+
+
+def _plan_stopped(each: MemberFact, snapshot: Snapshot) -> Iterator[Action]:
+    """Under an emergency stop sidecars end, and wait. Their end is no crash, and they begin anew when it is over."""
+    member = each.member
+    if member.state not in (MemberState.RUNNING, MemberState.SPAWNING):
+        return
+    if each.alive and member.process:
+        yield EndProcess(member.run, member.process, "emergency stop")
+    after = replace(member, process=None, since=snapshot.now, retry_at=0.0, note="emergency stop")
+    yield MoveMember(member, MemberEvent.EXITED, after)
 
 
 def _plan_spawning(
