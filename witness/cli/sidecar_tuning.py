@@ -188,7 +188,9 @@ def _show_scores(cases: list[Case], scores: dict[str, Score]) -> None:
                       f"{', needs a ' + case.needs if case.needs else ''})")  # fmt: skip
         for name, each in zip(names, results, strict=True):
             said = each.message if each.spoke else f"silent{' - ' + each.message if each.message else ''}"
-            console.print(f"  {name}: {'right' if each.right else 'WRONG' if each.spoke else 'missed'}: {said}", markup=False)
+            console.print(
+                f"  {name}: {'right' if each.right else 'WRONG' if each.spoke else 'missed'}: {said}", markup=False
+            )
     table = Table("judge", "cases", "precision", "recall", "median", "dollars", box=None, pad_edge=False)
     for name, score in scores.items():
         table.add_row(name, str(len(score.results)), f"{score.precision:.3f}", f"{score.recall:.3f}",
