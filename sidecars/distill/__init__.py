@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sidecars.distill.answer import Answer, Evidence
+from sidecars.distill.endpoint import Endpoint
 from sidecars.distill.errors import Exit
 from sidecars.distill.limits import Limits
 from sidecars.distill.run import distill
 
-__all__ = ["Answer", "Evidence", "Exit", "Limits", "distill"]
+__all__ = ["Answer", "Endpoint", "Evidence", "Exit", "Limits", "distill"]

@@ -227,7 +227,7 @@ class Ranker:
         while not found and ordered and self._complete:
             found = self._pass(number, text, [ordered.pop(0)])
         self._count(text, ordered, sample)
-        self._lines += text.lines if text.indexed else 0
+        self._lines += text.lines
 
     def _sample(self, text: Text) -> _Sample:
         """How frequent each term is in a sample of a large text; of a small one nothing needs to be known."""
@@ -291,14 +291,14 @@ class Ranker:
             through = True
         except TimeoutSpentError:
             self._complete = False
-            self._lines += before
         finally:
             if not through:
                 stop.set()
             if hasher:
                 hasher.join()
-        if through and not known:
-            text.take_index(newlines, digest[0] if digest else "")
+        if not known:
+            # Also when the time was up: what was read can still be quoted by its lines.
+            text.take_index(newlines, digest[0] if digest and through else "")
         return found
 
     def _take(self, number: int, place: Place, before: int, template: bytes) -> None:

@@ -6,11 +6,20 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
-from sidecars.distill.answer import Answer, Draft, Evidence, Source, Spending
+from sidecars.distill.answer import Answer, Claim, Draft, Evidence, Source, Spending
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
-from sidecars.distill.errors import Exit, QuestionError, TimeoutSpentError
+from sidecars.distill.endpoint import Endpoint
+from sidecars.distill.errors import (
+    BudgetError,
+    Exit,
+    NoBackendError,
+    QuestionError,
+    TimeoutSpentError,
+    UnparsableError,
+)
 from sidecars.distill.evidence import Checker
 from sidecars.distill.index import extract, room_for
 from sidecars.distill.inquiry import Inquiry, Progress
@@ -21,12 +30,28 @@ from witness.clock import Clock, SystemClock
 BACKENDS = ("model", "claude", "index")
 
 
+# Seconds that the check of the evidence may take beyond the time that was given.
+_CHECKING = 3.0
+
+
+class Helper(Protocol):
+    """A backend that reads for us."""
+
+    spending: Spending
+    passages: tuple[Claim, ...]
+
+    def run(self) -> Draft:
+        """Ask until there is an answer, or raise what came between."""
+        ...
+
+
 def distill(
     paths: Iterable[str | Path],
     question: str,
     *,
     backend: str = "index",
     limits: Limits | None = None,
+    endpoint: Endpoint | None = None,
     ignore: bool = True,
     cache: IndexCache | None = None,
     clock: Clock | None = None,
@@ -39,6 +64,7 @@ def distill(
         question: what is asked.
         backend: ``index`` (no model), ``model`` (Anthropic API) or ``claude`` (a separate Claude Code).
         limits: bounds of output, steps, money and time.
+        endpoint: for the ``model`` backend, where it is and with what key.
         ignore: in folders, leave out what their ``.gitignore`` files say.
         cache: where hashes and indexes of large files are kept; the user's own place when None.
         clock: where the time comes from.
@@ -47,7 +73,8 @@ def distill(
     Raises:
         QuestionError: question, backend or a limit cannot be meant.
         UnreadableError: an artifact cannot be read.
-        NoBackendError, BudgetError, TimeoutSpentError, UnparsableError: there is no answer, for that reason.
+        NoBackendError: the backend cannot run here. Other limits end with what a search has found, and say so in
+            ``outcome``.
     """
     limits = limits or Limits()
     if not question.strip():
@@ -59,19 +86,42 @@ def distill(
         bytes_in = sum(entry.size for entry in artifacts.entries())
         progress(f"searching {len(artifacts.entries())} files, {bytes_in} bytes")
         room = room_for(bytes_in, limits.max_output_chars) if backend == "index" else limits.max_output_chars
-        draft, spending, outcome = _ask(backend, Inquiry(shelf, question, limits, room, progress))
+        draft, spending, outcome = _ask(backend, Inquiry(shelf, question, limits, room, progress), endpoint)
         answer = _checked(draft, shelf, spending, outcome)
         answer = replace(answer, bytes_in=bytes_in, seconds=deadline.spent)
         return fit(answer, room)
 
 
-def _ask(backend: str, inquiry: Inquiry) -> tuple[Draft, Spending, Exit]:
-    return extract(inquiry), Spending(backend), Exit.TIMEOUT if inquiry.shelf.deadline.passed else Exit.ANSWERED
+def _ask(backend: str, inquiry: Inquiry, endpoint: Endpoint | None) -> tuple[Draft, Spending, Exit]:
+    if backend == "index":
+        draft = extract(inquiry)
+        return draft, Spending("index"), Exit.TIMEOUT if inquiry.shelf.deadline.passed else Exit.ANSWERED
+    helper: Helper
+    if backend == "model":
+        from sidecars.distill.loop import ModelLoop
+
+        if endpoint is None or not endpoint.key:
+            raise NoBackendError("the model backend needs an API key: set GT_WITNESS_API_KEY, or use --backend index")
+        helper = ModelLoop(inquiry, endpoint)
+    else:
+        raise NoBackendError("claude")
+    try:
+        return helper.run(), helper.spending, Exit.ANSWERED
+    except (BudgetError, TimeoutSpentError, UnparsableError) as error:
+        # Never nothing: the passages that the helper was to begin with are an answer of a kind.
+        draft = Draft(
+            f"No answer from the {backend} backend ({error}). The passages that a search has ranked are below.",
+            helper.passages,
+            (str(error),),
+        )
+        return draft, helper.spending, Exit(error.exit_code)
 
 
 def _checked(draft: Draft, shelf: Shelf, spending: Spending, outcome: Exit) -> Answer:
     gaps = list(draft.gaps)
     evidence: list[Evidence] = []
+    if shelf.deadline.left < _CHECKING:
+        shelf.extend(_CHECKING)
     try:
         for checked in Checker(shelf).check_all(draft.claims):
             evidence.append(checked.evidence)

@@ -44,6 +44,12 @@ class Shelf:
         for text in self._texts.values():
             text.close()
 
+    def extend(self, seconds: float) -> None:
+        """Give a little more time, to check what was found."""
+        self.deadline = Deadline(seconds)
+        for text in self._texts.values():
+            text.deadline = self.deadline
+
     @property
     def names(self) -> list[str]:
         """The names of all texts."""

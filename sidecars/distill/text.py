@@ -164,7 +164,8 @@ class Text:
         """Keep what a scan has found on its way.
 
         Args:
-            newlines: for each piece in order, how many newlines it holds.
+            newlines: for each piece in order, how many newlines it holds; fewer pieces than there are when the time was
+                up, and then the text counts as ending there.
             digest: SHA-256 of the file on the disk, empty when it was not counted.
         """
         before = array("Q", [0])
@@ -207,11 +208,13 @@ class Text:
     def lines(self) -> int:
         """How many lines there are; a last one without its newline counts."""
         whole = self._before[-1]
+        if (len(self._before) - 1) * PIECE < self.size:
+            return whole
         return whole + (1 if self.size and self.read(self.size - 1, self.size) != b"\n" else 0)
 
     def line_at(self, offset: int) -> int:
         """The one-based number of the line that the byte at ``offset`` is in."""
-        piece = min(max(0, offset), self.size) // PIECE
+        piece = min(min(max(0, offset), self.size) // PIECE, len(self._before) - 1)
         return self._before[piece] + self.read(piece * PIECE, offset).count(b"\n") + 1
 
     def line_start(self, number: int) -> int:

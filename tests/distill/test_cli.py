@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.distill.artifacts import QUESTION, write_eval_log
+from tests.distill.model_server import ModelServer, Step, say
 from witness.cli.root import main
 
 Result = tuple[int, str, str]
@@ -61,6 +62,7 @@ def test_people_get_lines_that_an_editor_can_follow(capsys: pytest.CaptureFixtur
         (["--artifact", "LOG", "--question", "x", "--timeout", "soon"], 2),
         (["--artifact", "LOG", "--question", "x", "--max-output-chars", "many"], 2),
         (["--artifact", "LOG", "--question", "unicorn?"], 3),
+        (["--artifact", "LOG", "--question", "x", "--backend", "model"], 5),
         (["--artifact", "LOG.gone", "--question", "x"], 4),
         (["--artifact", "/dev/null", "--question", "x"], 4),
         (["--artifact", "LOG", "--question", "which case failed?"], 0),
@@ -78,6 +80,47 @@ def test_without_time_it_says_so(capsys: pytest.CaptureFixture[str], log: str) -
     code, out_text, _ = gt(capsys, "distill", "--artifact", log, "--question", QUESTION, "--timeout", "20ms", "--json")
     assert code == 7
     assert any("the time was up" in gap for gap in json.loads(out_text)["gaps"])
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "code"),
+    [
+        ([say('{"answer": "yes", "evidence": [{"locator": "L1", "quote": "17 passed, 1 failed"}]}')], [], 0),
+        ([say('{"answer": "yes", "evidence": [{"locator": "L1", "quote": "18 passed, 0 failed"}]}')], [], 3),
+        ([401], [], 5),
+        ([], ["--budget-usd", "0"], 6),
+        ([say("hm"), say("hm")], [], 8),
+    ],
+)
+def test_each_end_of_the_model_backend_has_its_code(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    log: str,
+    steps: list[Step],
+    options: list[str],
+    code: int,
+) -> None:
+    with ModelServer() as server:
+        server.play(*steps)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
+        ended, out, err = gt(capsys, "distill", "--artifact", log, "--question", QUESTION, "--json", *options)
+    assert ended == code
+    assert bool(out) is (code != 5)
+    assert len(err.splitlines()) == (1 if code == 5 else 0)
+
+
+def test_the_agents_own_key_is_not_spent_unasked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    with ModelServer() as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+        assert gt(capsys, "distill", "--artifact", log, "--question", QUESTION)[0] == 0
+        assert server.requests == []
+        server.play(say('{"answer": "yes", "evidence": []}'))
+        assert gt(capsys, "distill", "--artifact", log, "--question", QUESTION, "--backend", "model")[0] == 3
+        assert len(server.requests) == 1
 
 
 def test_a_file_name_that_is_no_text_can_be_printed(tmp_path: Path) -> None:

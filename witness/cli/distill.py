@@ -13,7 +13,7 @@ import click
 from witness.errors import UsageError
 
 if TYPE_CHECKING:
-    from sidecars.distill import Answer, Limits
+    from sidecars.distill import Answer
     from witness.settings import Settings
 
 
@@ -65,20 +65,27 @@ def distill(artifacts: tuple[str, ...], question: str | None, no_ignore: bool, a
         raise UsageError("write gt distill --artifact PATH --question TEXT")
     from sidecars.distill import distill as run
 
-    backend, limits = _limits(given)
-    answer = run(artifacts, question, backend=backend, limits=limits, ignore=not no_ignore, progress=_progress(as_json))
+    answer = run(artifacts, question, ignore=not no_ignore, **_asked(given, as_json))
     _print(answer, as_json)
 
 
-def _limits(given: dict[str, Any]) -> tuple[str, Limits]:
-    from sidecars.distill import Limits
+def _asked(given: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    """What the shared options mean to the library."""
+    from sidecars.distill import Endpoint, Limits
+    from sidecars.distill.errors import NoBackendError
 
     settings = _settings()
     backend = given.pop("backend")
+    key = os.environ.get(settings.key_env, "")
     if backend == "auto":
-        backend = "model" if os.environ.get(settings.key_env) else "index"
+        backend = "model" if key else "index"
+    elif backend == "model":
+        # The agent's own key is spent only by who asks for this backend by name.
+        key = key or os.environ.get("ANTHROPIC_API_KEY", "")
+        if not key:
+            raise NoBackendError(f"the model backend needs a key: set {settings.key_env}, or use --backend index")
     given["model"] = given["model"] or settings.model
-    return backend, Limits(**given)
+    return {"backend": backend, "limits": Limits(**given), "endpoint": Endpoint(key), "progress": _progress(quiet)}
 
 
 def _settings() -> Settings:
