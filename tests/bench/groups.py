@@ -7,21 +7,28 @@ import select
 import shlex
 import signal
 import statistics
+import subprocess
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.bench.measure import milliseconds, pss, replaced_after, share_of_core
+from tests.bench.measure import identity, milliseconds, pss, replaced_after, share_of_core
 from tests.bench.supervision import scratch
 from tests.bench.table import Row
 from tests.bench.towns import ScratchTown
 from tests.programs import BY_NAME, recording
+from witness.clock import SystemClock
+from witness.identity import ProcessId
+from witness.journal import Group, GroupState, Member, MemberKind, MemberState
+from witness.names import MARKER_VARIABLE, GroupId
 
 _SLEEP = "sleep 300"
 _GROUPS = 25
 _NUKES = 9
 _RESPAWNS = 15
 _IDLE_SECONDS = 10.0
+_PATROLLED = 500
 
 
 def nukes() -> list[Row]:
@@ -129,3 +136,76 @@ def hundred_sidecars() -> list[Row]:
         up = max(member.since for member in town.wait_running(count, began)) - began
         rows.append(_demand("a hundred killed at once, until all observe again, s", up, 2.0))
     return rows
+
+
+def patrols() -> list[Row]:
+    """Processor time of one patrol over five hundred groups with two thousand processes, in a process of its own."""
+    with ScratchTown() as town:
+        _populate(town, _PATROLLED)
+        first, second, third = (_processor_time(town.witness.patrol) for _ in range(3))
+        living = len(town.witness.polecats())
+        assert living == _PATROLLED, f"the patrol took {_PATROLLED - living} sound groups for dead"
+        return [
+            _demand("the first patrol (every marker is read), ms", first, 150.0),
+            _demand("each further one of a running Witness, ms", min(second, third), 150.0),
+        ]
+
+
+def _processor_time(work: Callable[[], object]) -> float:
+    before = os.times()
+    work()
+    after = os.times()
+    # Children too: tmux's client is one.
+    return 1000 * sum(getattr(after, name) - getattr(before, name) for name in _TIMES)
+
+
+_TIMES = ("user", "system", "children_user", "children_system")
+
+
+def _populate(town: ScratchTown, count: int) -> None:
+    """Groups as a spawn leaves them, with four processes each that cost little."""
+    clock = SystemClock()
+    fifo = town.work / "here"
+    os.mkfifo(fifo)
+    told = os.open(fifo, os.O_RDWR)
+    script = f'sleep 300 & A=$!; sleep 300 & B=$!; sleep 300 & echo "$0 $$ $A $B $!" >{shlex.quote(str(fifo))}; wait'
+    groups = [GroupId("main", f"g{number}", f"{number:032x}") for number in range(count)]
+    for group in groups:
+        session = town.town.session(group.rig, group.polecat)
+        subprocess.run(
+            ["tmux", "-L", town.town.socket, "new-session", "-d", "-s", session, "-e",
+             f"{MARKER_VARIABLE}={group.marker}", "sh", "-c", script, group.polecat],
+            check=True, stdin=subprocess.DEVNULL, capture_output=True,
+        )  # fmt: skip
+    text = ""
+    while text.count("\n") < count:
+        text += os.read(told, 65536).decode()
+    os.close(told)
+    pids = {
+        words[0]: [ProcessId(*identity(int(pid))) for pid in words[1:]]
+        for words in map(str.split, text.split("\n"))
+        if words
+    }
+    now = clock.monotonic()
+    journal = town.witness.journal
+    with journal.transaction():
+        for group in groups:
+            journal.groups.add(
+                Group(
+                    group,
+                    town.town.session(group.rig, group.polecat),
+                    GroupState.RUNNING,
+                    clock.boot,
+                    now,
+                    clock.wall(),
+                    str(town.work),
+                    agent=("sleep", "300"),
+                )
+            )
+            (town.town.run_dir(group.run) / "beats").mkdir(parents=True)
+            for name, kind, process in zip(_NAMES, _KINDS, pids[group.polecat], strict=True):
+                journal.members.add(Member(group.run, name, kind, MemberState.RUNNING, process, "scope", since=now))
+
+
+_NAMES = ("reaper", "keeper", "agent", "scope")
+_KINDS = (MemberKind.REAPER, MemberKind.REAPER, MemberKind.AGENT, MemberKind.SIDECAR)

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.measure import gone_after, milliseconds, pss, replaced_after, share_of_core
+from tests.bench.ours import GtWitness
 from tests.bench.peers import PEERS, Peer
 from tests.bench.table import Row
 from tests.programs import PROGRAMS, Program, missing, recording
@@ -27,7 +28,7 @@ _SLEEP = ["sleep", "300"]
 
 def systems() -> tuple[type[Peer], ...]:
     """Us first: the others are compared with the first row."""
-    return PEERS
+    return (GtWitness, *PEERS)
 
 
 def scratch() -> tempfile.TemporaryDirectory[str]:
