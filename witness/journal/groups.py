@@ -104,6 +104,16 @@ class GroupTable:
         rows = self._journal.run("SELECT pid, started FROM seen WHERE run = ?", run).fetchall()
         return {ProcessId(pid, started) for pid, started in rows}
 
+    def seen_of_living(self) -> dict[str, set[ProcessId]]:
+        """The same of every living run, by run: one query for the whole town."""
+        rows = self._journal.run(
+            "SELECT s.run, s.pid, s.started FROM seen s JOIN groups g ON g.run = s.run WHERE g.state != 'NUKED'"
+        ).fetchall()
+        found: dict[str, set[ProcessId]] = {}
+        for run, pid, started in rows:
+            found.setdefault(run, set()).add(ProcessId(pid, started))
+        return found
+
     def forget_seen(self, run: str, gone: set[ProcessId]) -> None:
         """Drop processes that are proven dead, so that the list does not grow through the night."""
         for process in gone:

@@ -81,7 +81,7 @@ def _member(row: tuple[Any, ...]) -> Member:
         argument=argument,
         since=since,
         retry_at=retry_at,
-        crashes=tuple(json.loads(crashes)),
+        crashes=() if crashes == "[]" else tuple(json.loads(crashes)),
         restarts=restarts,
         note=note,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from witness.clock import Clock
@@ -26,9 +27,17 @@ class Deliveries:
     def settle(self, groups: Iterable[Group]) -> list[str]:
         """Fold what became of the nudges of these groups into the journal; returns what could not be done."""
         errors = []
+        # One listing tells which sessions ever had a nudge; most groups of a large town had none.
+        try:
+            queues = set(os.listdir(self._town.queue_dir("any").parent))  # noqa: PTH208
+        except FileNotFoundError:
+            return []
         for group in groups:
+            folder = self._town.queue_dir(group.session)
+            if folder.name not in queues:
+                continue
             try:
-                settle_deliveries(self._journal, self._town.queue_dir(group.session), self._clock)
+                settle_deliveries(self._journal, folder, self._clock)
             except OSError as error:
                 errors.append(f"{group.id.address}: its deliveries cannot be read: {error}")
         return errors

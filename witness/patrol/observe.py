@@ -106,6 +106,15 @@ class Snapshot:
     deep: bool = True
 
 
+class _Panes:
+    """All panes of the town's tmux, to be found by their first process or by their session."""
+
+    def __init__(self, panes: list[Pane]) -> None:
+        self.by_pid = {pane.pid: pane for pane in panes}
+        # The first of a session's panes is the one that the spawn made.
+        self.by_session = {pane.session: pane for pane in reversed(panes)}
+
+
 class Observer:
     """Takes snapshots of a town.
 
@@ -118,6 +127,8 @@ class Observer:
 
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
         self._town, self._journal, self._tmux, self._clock = town, journal, tmux, clock
+        # Plain strings here and below: a round looks at hundreds of groups, and a Path costs more than a stat.
+        self._runs = str(town.run_dir("any").parent)
         self.markers = Markers()
         self.complaints: list[str] = []
         self._settings: dict[str, tuple[tuple[int, ...], Settings]] = {}
@@ -160,11 +171,14 @@ class Observer:
         carried = self.markers.read(table)
         kinship = Kinship(table, carried)
         panes = self._panes()
+        seen = self._journal.groups.seen_of_living()
         facts = []
         living = self._journal.groups.living()
         for group in living:
             fact = self._fact(group, members.get(group.id.run, []), table, nukes)
-            facts.append(self._deepened(fact, kinship, panes))
+            # Pids of an earlier boot mean nothing now.
+            known = seen.get(group.id.run, set()) if group.boot == self._clock.boot else set()
+            facts.append(self._deepened(fact, kinship, panes, known))
         orphans = self._orphans(carried, {group.id.run for group in living})
         return self._snapshot(facts, late=late, orphans=orphans)
 
@@ -176,17 +190,17 @@ class Observer:
         orphans: Mapping[str, frozenset[ProcessId]] | None = None,
         deep: bool = True,
     ) -> Snapshot:
-        settings = {fact.group.id.rig: self.settings(fact.group.id.rig) for fact in facts}
+        settings = {rig: self.settings(rig) for rig in {fact.group.id.rig for fact in facts}}
         return Snapshot(self._clock.monotonic(), self._clock.boot, late, tuple(facts), settings, orphans or {}, deep)
 
-    def _panes(self) -> list[Pane] | None:
+    def _panes(self) -> _Panes | None:
         try:
-            return self._tmux.panes()
+            return _Panes(self._tmux.panes())
         except WitnessError:  # tmux did not answer, or is not there any more
             return None
 
     def _fact(self, group: Group, members: list[Member], table: Table | None, nukes: Collection[str]) -> GroupFact:
-        run_dir = self._town.run_dir(group.id.run)
+        run_dir = f"{self._runs}/{group.id.run}"
         this_boot = group.boot == self._clock.boot
         facts = []
         for member in members:
@@ -196,23 +210,22 @@ class Observer:
                 MemberFact(
                     member,
                     alive,
-                    _exit(run_dir, member) if not alive else UNKNOWN_EXIT,
-                    _beat(run_dir / "beats" / member.name) if sidecar else None,
+                    _exit(Path(run_dir), member) if not alive else UNKNOWN_EXIT,
+                    _beat(f"{run_dir}/beats/{member.name}") if sidecar else None,
                 )
             )
         return GroupFact(
             group,
             tuple(facts),
-            started=_started(run_dir) if group.state is GroupState.SPAWNING and this_boot else None,
+            started=_started(Path(run_dir)) if group.state is GroupState.SPAWNING and this_boot else None,
             busy=group.id.run in nukes or (this_boot and _worker_alive(group, table)),
             stopped=self._town.stopped(group.id.rig),
         )
 
-    def _deepened(self, fact: GroupFact, kinship: Kinship, panes: list[Pane] | None) -> GroupFact:
+    def _deepened(self, fact: GroupFact, kinship: Kinship, panes: _Panes | None, seen: set[ProcessId]) -> GroupFact:
         group = fact.group
         pane, presence = _find_pane(fact, panes, kinship)
         recorded = {each.member.process for each in fact.members if each.member.process and each.alive}
-        seen = self._journal.groups.seen(group.id.run) if group.boot == self._clock.boot else set()
         descendants = kinship.group(group.id.marker, recorded | seen)
         return GroupFact(
             group,
@@ -228,9 +241,8 @@ class Observer:
         )
 
     def _activity(self, group: Group, pane: Pane | None) -> str:
-        run_dir = self._town.run_dir(group.id.run)
-        signs = (run_dir / "spool", run_dir / "spool" / "events.jsonl",
-                 self._town.root / ".runtime" / "heartbeats" / f"{group.session}.json")  # fmt: skip
+        spool = f"{self._runs}/{group.id.run}/spool"
+        signs = (spool, f"{spool}/events.jsonl", f"{self._town.root}/.runtime/heartbeats/{group.session}.json")
         return "/".join(str(_modified(sign)) for sign in signs) + f"/{pane.activity if pane else 0}"
 
     def _orphans(self, carried: Mapping[ProcessId, str], living: set[str]) -> dict[str, frozenset[ProcessId]]:
@@ -243,16 +255,17 @@ class Observer:
         return {run: frozenset(processes) for run, processes in found.items() if self._journal.groups.get(run)}
 
 
-def _modified(path: Path) -> int:
+def _modified(path: Path | str) -> int:
     try:
-        return path.stat().st_mtime_ns
+        return os.stat(path).st_mtime_ns  # noqa: PTH116
     except OSError:
         return 0
 
 
-def _beat(path: Path) -> float | None:
+def _beat(path: str) -> float | None:
     try:
-        return float(path.read_text())
+        with open(path, "rb") as file:  # noqa: PTH123
+            return float(file.read(64))
     except (OSError, ValueError):
         return None
 
@@ -265,18 +278,17 @@ def _exit(run_dir: Path, member: Member) -> Exit:
     return UNKNOWN_EXIT
 
 
-def _find_pane(fact: GroupFact, panes: list[Pane] | None, kinship: Kinship) -> tuple[Pane | None, Presence]:
+def _find_pane(fact: GroupFact, panes: _Panes | None, kinship: Kinship) -> tuple[Pane | None, Presence]:
     """The polecat's pane, and whether its session stands. Somebody may have renamed the session, or moved the pane."""
     if panes is None:
         return None, Presence.UNKNOWN
     reaper = fact.member("reaper")
     pid = reaper.member.process.pid if reaper and reaper.alive and reaper.member.process else 0
-    pane = next((each for each in panes if each.pid == pid), None) if pid else None
-    pane = pane or next((each for each in panes if each.session == fact.group.session), None)
+    pane = panes.by_pid.get(pid) or panes.by_session.get(fact.group.session)
     if pane:
         return pane, Presence.PRESENT
     # Where a clean-up of /tmp took the socket away, tmux and its panes live on though nobody can reach them.
-    if not panes and pid and process_name(kinship.parent(pid)).startswith("tmux"):
+    if not panes.by_pid and pid and process_name(kinship.parent(pid)).startswith("tmux"):
         return None, Presence.UNKNOWN
     return None, Presence.ABSENT
 
