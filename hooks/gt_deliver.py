@@ -4,6 +4,7 @@ import os
 import time
 
 import claims
+import wording
 
 # The client passes 10,000 characters on to the model and turns more into a file with a preview.
 ROOM = 9_400
@@ -26,13 +27,13 @@ def take(queue, fields, event):
     with claims.Locked(queue) as lock:
         if not lock.held:
             return False
-        claims.recover(queue, now, lambda nudge: claims.in_transcript(transcript, nudge))
+        claims.recover(queue, now, lambda nudge: wording.in_transcript(transcript, nudge))
         taken = claims.claim_due(queue, now, ROOM, own_run())
         dropped = claims.take_dropped(queue) if taken else 0
     if not taken:
         return False
     try:
-        text = wording([nudge for _, nudge in taken], dropped)
+        text = wording.compose([nudge for _, nudge in taken], dropped)
         if event == "Idle":
             print_whole(text, 2)
         else:
@@ -71,24 +72,6 @@ def output(event, text):
     return (
         f'{{"hookSpecificOutput":{{"hookEventName":{claims.quote(event)},"additionalContext":{claims.quote(text)}}}}}'
     )
-
-
-def wording(nudges, dropped):
-    """The lines for the model: facts, urgent ones first, each under its sender's name unless it says so itself."""
-    lines = [line(nudge) for nudge in sorted(nudges, key=lambda nudge: nudge.get("priority") != "urgent")]
-    if dropped:
-        lines.append(f"[queue] {dropped} dropped: older notes made room because too many waited.")
-    return "\n".join(lines)
-
-
-def line(nudge):
-    message = claims.clean(nudge["message"].strip())
-    sender = claims.clean(str(nudge.get("sender") or "unknown")).replace("\n", " ")[:64]
-    if message.startswith(f"[{sender}]"):
-        text = message
-    else:
-        text = f"[from {sender}] {message}"
-    return f"Urgent: {text}" if nudge.get("priority") == "urgent" else text
 
 
 def print_whole(text, file):

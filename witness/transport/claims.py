@@ -9,7 +9,7 @@ never delivered, with its reason) and ``malformed/`` (files that are no nudge; n
 """
 
 # pathlib and contextlib cost milliseconds at each tool call of each agent:
-# ruff: noqa: PTH102, PTH123, PTH202, PTH104, PTH108, PTH116, PTH208, SIM105
+# ruff: noqa: PTH102, PTH104, PTH108, PTH116, PTH208, SIM105
 from __future__ import annotations
 
 import os
@@ -33,8 +33,6 @@ LEDGER = "deliveries.jsonl"
 LOCK = ".lock"
 DEAD = "dead-letter"
 MALFORMED = "malformed"
-# How much of a transcript's end is searched for what was just delivered.
-TRANSCRIPT_TAIL = 8 << 20
 # Dropped nudges that the agent was not told of yet: one byte each.
 DROPPED = ".dropped"
 # What delivery may write around a message (sender, markers), in characters.
@@ -382,34 +380,3 @@ def claim_due(folder: str, now: float, room: int = 1 << 30, run: str = "") -> li
             taken.append((claimed, nudge))
             room -= size
     return taken
-
-
-# -- the words -----------------------------------------------------------------------------------------------------
-
-
-def clean(text: str) -> str:
-    """A message as it is handed over: no control characters, nothing that opens or closes the client's own markup."""
-    kept = "".join(char for char in text if (char >= " " and not "\x7f" <= char <= "\x9f") or char in "\n\t")
-    kept = kept.encode("utf-8", "replace").decode()
-    for word in ("system-reminder", "user-prompt-submit-hook", "command-name"):
-        kept = kept.replace(f"<{word}", f"‹{word}").replace(f"</{word}", f"‹/{word}")
-    return kept.strip()
-
-
-def as_written(text: str) -> bytes:
-    """Cleaned text as the client writes it into its transcript: JSON without escapes for other scripts."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").encode()
-
-
-def in_transcript(path: str, nudge: dict[str, Any]) -> bool:
-    """Whether the end of the transcript holds the message as given to the model.
-
-    The client also writes down what a hook printed; that alone proves nothing, so such lines do not count.
-    """
-    wanted = as_written(clean(nudge["message"]))
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.path.getsize(path) - TRANSCRIPT_TAIL))
-            return any(wanted in line and b'"hook_success"' not in line for line in file)
-    except OSError:
-        return False

@@ -19,7 +19,7 @@ from typing import Any
 from witness.clock import Clock
 from witness.errors import QueueFullError
 from witness.journal import Journal
-from witness.transport import claims
+from witness.transport import claims, wording
 from witness.transport.nudge_queue import Nudge, NudgeQueue
 
 # Clients write their transcript late; before this nothing is concluded from what it does not hold.
@@ -189,7 +189,7 @@ def _read_lines(ledger: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
 
 def _look(receipt: Receipt) -> tuple[bool, bool]:
     """Whether the transcript holds the message as given to the model, and whether the model has answered since."""
-    wanted = claims.as_written(claims.clean(receipt.message))
+    wanted = wording.as_written(wording.clean(receipt.message))
     answered = False
     for line in _tail(Path(receipt.transcript)) if receipt.transcript else ():
         if wanted in line and _gives_to_model(line, receipt):
@@ -218,7 +218,7 @@ def _tail(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - claims.TRANSCRIPT_TAIL))
+            file.seek(max(0, size - wording.TRANSCRIPT_TAIL))
             yield from file
     except OSError:
         return
