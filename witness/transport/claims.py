@@ -296,8 +296,8 @@ class Locked:
     A dead holder's lock is free at once (it is the kernel's), and a hung one is not waited for beyond ``wait`` seconds.
     """
 
-    def __init__(self, folder: str, wait: float = 0.2) -> None:
-        self._path, self._wait, self._file = f"{folder}/{LOCK}", wait, -1
+    def __init__(self, folder: str, wait: float = 0.2, name: str = LOCK) -> None:
+        self._path, self._wait, self._file = f"{folder}/{name}", wait, -1
         self.held = False
 
     def __enter__(self) -> Locked:

@@ -187,11 +187,12 @@ class NudgeQueue:
             claims.count_dropped(self._path)
         return True
 
-    def claim(self, room: int = 1 << 30) -> list[Claim]:
+    def claim(self, room: int = 1 << 30, run: str = "") -> list[Claim]:
         """Take what may be delivered now, oldest first; each must be acknowledged or released.
 
         Args:
             room: how many characters there are for all.
+            run: the run that drains; what names another one goes to the dead-letter folder.
         """
         now = self._clock.wall()
         if not self.folder.is_dir():
@@ -200,7 +201,7 @@ class NudgeQueue:
             if not lock.held:
                 return []
             claims.recover(self._path, now, self._was_delivered)
-            taken = claims.claim_due(self._path, now, room)
+            taken = claims.claim_due(self._path, now, room, run)
         return [_claim(name, fields) for name, fields in taken]
 
     def _was_delivered(self, fields: dict[str, Any]) -> bool:
@@ -220,6 +221,10 @@ class NudgeQueue:
         claims.log_all(self._path, "drained", [(claim.file, claim.fields) for claim in taken], **more)
         for claim in taken:
             claims.drop(self._path, claim.claimed)
+
+    def note_seen(self, taken: list[Claim]) -> None:
+        """Somebody has seen them arrive (on the screen): that is their receipt."""
+        claims.log_all(self._path, "seen", [(claim.file, claim.fields) for claim in taken])
 
     def release(self, claim: Claim) -> None:
         """It was not delivered after all: let it wait again in its old place."""

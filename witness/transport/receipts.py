@@ -111,6 +111,7 @@ class _Settlement:
             )  # fmt: skip
             receipts.append(receipt)
         elif stage == "seen":
+            receipts[:] = [receipt for receipt in receipts if receipt.file != file]
             self._seen(file, fact)
         elif stage == "undelivered":
             self._settled.undelivered.append(file)

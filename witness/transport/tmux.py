@@ -196,6 +196,17 @@ class Tmux:
         # tmux gives so many lines of history and the whole screen besides.
         return "\n".join(out.rstrip().splitlines()[-lines:])
 
+    def screen(self, session: str) -> str:
+        """The visible screen of the session's active pane with its styles, as escape sequences."""
+        return self.run("capture-pane", "-p", "-e", "-t", _exact(session) + ":")
+
+    def in_mode(self, session: str) -> bool:
+        """Whether the pane is in copy mode or the like, where keys do not reach its program."""
+        return self.run("display-message", "-p", "-t", _exact(session) + ":", "#{pane_in_mode}").strip() not in (
+            "",
+            "0",
+        )
+
     def paste(self, session: str, text: str) -> None:
         """Put text into the pane's input as one bracketed paste, without submitting it."""
         buffer = f"gt-witness-{os.getpid()}"
