@@ -8,20 +8,23 @@ import wording
 
 # The client passes 10,000 characters on to the model and turns more into a file with a preview.
 ROOM = 9_400
+# Only a reason to go on reaches the model here.
+STOPPING = ("Stop", "AfterAgent")
 
 
 def deliver(event, payload, queue, spool):
     """Print what is due as one JSON object."""
     fields = parsed(payload)
-    if event == "Stop" and not may_continue(fields, spool):
+    if event in STOPPING and not may_continue(fields, spool):
         return
-    if take(queue, fields, event) and event == "Stop":
+    if take(queue, fields, event) and event in STOPPING:
         remember_turn(fields, spool)
 
 
 def take(queue, fields, event):
     """Claim what is due, print it, then acknowledge it: in this order, so that a hook that is killed half-way leaves a
-    claim behind that somebody puts back. Returns whether there was anything."""
+    claim behind that somebody puts back; and under one lock, so that parallel hooks keep the order. Returns whether
+    there was anything."""
     now = time.time()
     transcript = str(fields.get("transcript_path") or "")
     with claims.Locked(queue) as lock:
@@ -29,26 +32,30 @@ def take(queue, fields, event):
             return False
         claims.recover(queue, now, lambda nudge: wording.in_transcript(transcript, nudge))
         taken = claims.claim_due(queue, now, ROOM, own_run())
-        dropped = claims.take_dropped(queue) if taken else 0
-    if not taken:
-        return False
-    try:
-        text = wording.compose([nudge for _, nudge in taken], dropped)
-        if event == "Idle":
-            print_whole(text, 2)
-        else:
-            print_whole(output(event, text), 1)
-    except BaseException:
+        if not taken:
+            return False
+        dropped = claims.take_dropped(queue)
+        try:
+            hand_over(event, wording.compose([nudge for _, nudge in taken], dropped))
+        except BaseException:
+            for claimed, _ in taken:
+                claims.put_back(queue, claimed)
+            if dropped:
+                claims.count_dropped(queue, dropped)
+            raise
+        session, tool = str(fields.get("session_id") or ""), str(fields.get("tool_use_id") or "")
+        claims.log_all(queue, "drained", taken, event=event, session=session, transcript=transcript, tool_use_id=tool)
         for claimed, _ in taken:
-            claims.put_back(queue, claimed)
-        if dropped:
-            claims.count_dropped(queue, dropped)
-        raise
-    session, tool = str(fields.get("session_id") or ""), str(fields.get("tool_use_id") or "")
-    claims.log_all(queue, "drained", taken, event=event, session=session, transcript=transcript, tool_use_id=tool)
-    for claimed, _ in taken:
-        claims.drop(queue, claimed)
+            claims.drop(queue, claimed)
     return True
+
+
+def hand_over(event, text):
+    """An idle client is woken by stderr and the exit code; any other reads one JSON object."""
+    if event == "Idle":
+        print_whole(text, 2)
+    else:
+        print_whole(output(event, text), 1)
 
 
 def own_run():
@@ -66,8 +73,8 @@ def parsed(payload):
 
 
 def output(event, text):
-    """The one JSON object. At Stop only a reason to go on reaches the model."""
-    if event == "Stop":
+    """The one JSON object."""
+    if event in STOPPING:
         return f'{{"decision":"block","reason":{claims.quote(text)}}}'
     return (
         f'{{"hookSpecificOutput":{{"hookEventName":{claims.quote(event)},"additionalContext":{claims.quote(text)}}}}}'

@@ -17,10 +17,20 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 for _TRANSPORT in (f"{_HERE}/../witness/transport", f"{_HERE}/../../transport"):
     if os.path.exists(f"{_TRANSPORT}/recording.py"):
         break
-# Events after which the client takes additional context for the model. At Stop it is the reason to go on.
-DELIVERING = ("PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "Stop")
+# Events after which the client takes additional context for the model. At Stop (AfterAgent with Gemini CLI) it is the
+# reason to go on.
+DELIVERING = (
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "SessionStart",
+    "Stop",
+    "AfterTool",
+    "BeforeAgent",
+    "AfterAgent",
+)
 # Events beside which a watch of an idle agent may begin; every other one of the main agent ends it.
-RESTING = ("SessionStart", "Stop")
+RESTING = ("SessionStart", "Stop", "AfterAgent")
 # A client that does not end its input, a hung file system: the agent waits no longer than this for us.
 _LIMIT = 3.0
 _CHUNK = 1 << 20

@@ -17,7 +17,7 @@ from witness.clock import SystemClock
 from witness.resources import hooks_dir
 from witness.transport import claims, recording
 from witness.transport.event_spool import SpoolReader, WakeSocket
-from witness.transport.hook_settings import interpreter
+from witness.transport.hook_dialects import interpreter
 from witness.transport.nudge_queue import Nudge, NudgeQueue
 
 HOOK = [interpreter(), "-S", "-I", str(hooks_dir() / "gt_hook.py")]

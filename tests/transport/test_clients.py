@@ -12,7 +12,7 @@ from witness.transport.clients import ANY, CLIENTS, client_for, client_named
     [
         (["claude"], "claude"),
         (["/opt/my tools/claude", "--model", "x"], "claude"),
-        (["env", "A=b", "-u", "C", "claude"], "claude"),
+        (["env", "A=b", "claude"], "claude"),
         (["npx", "--yes", "codex", "exec"], "codex"),
         (["node", "/x/gemini.js"], "gemini"),
         (["opencode", "run"], "opencode"),

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from witness.errors import DeclarationError
-from witness.transport.hook_settings import EVENTS, install, session_settings, status, uninstall
+from witness.transport.hook_dialects import DIALECTS
+from witness.transport.hook_settings import install, session_settings, status, uninstall
 
+EVENTS = DIALECTS["claude"].events
 FOREIGN: dict[str, Any] = {
     "$schema": "https://example.invalid/schema.json",
     "permissions": {"allow": ["Bash(ls)"], "unknown": None},

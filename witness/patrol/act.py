@@ -307,7 +307,7 @@ class Actor:
         else:
             deeds.nuked.append(group.id.address)
             self._tidy(result.run)
-            deeds.errors.extend(Deliveries(self._town, self._journal, self._clock).close(group))
+            deeds.errors.extend(Deliveries(self._town, self._journal, self._tmux, self._clock).close(group))
 
     def _tidy(self, run: str) -> None:
         """Remove what only a living run needs; logs, events and the record stay for people."""

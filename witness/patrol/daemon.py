@@ -29,6 +29,7 @@ from witness.nuke.execute import Ended, end_groups, unfinished
 from witness.nuke.plan import Target
 from witness.patrol.act import Deeds
 from witness.patrol.control import record_process
+from witness.patrol.deliveries import TICK
 from witness.patrol.rounds import Rounds, report
 from witness.supervise.proctree import identify, look_up
 from witness.supervise.waiting import open_exit_handle
@@ -86,7 +87,7 @@ class Daemon:
         self._nursery_handle = self._nursery_generation = -1
         self._stopping = False
         self._due: dict[str, float] = {}
-        self._next_look = self._woke = self._clock.monotonic()
+        self._next_look = self._next_tick = self._woke = self._clock.monotonic()
         self._trust_ages_from = 0.0
         self._empty_since: float | None = None
 
@@ -162,7 +163,7 @@ class Daemon:
 
     def _turn(self) -> None:
         now = self._clock.monotonic()
-        first = min([self._next_look, *self._due.values()])
+        first = min([self._next_look, self._next_tick, *self._due.values()])
         touched: set[str] = set()
         events = self._selector.select(max(first - now, 0.0))
         late = self._is_late(max(first, now), now)
@@ -180,6 +181,8 @@ class Daemon:
             self._schedule(touched)
         if now >= self._next_look:
             self._full_look(deeds)
+        if now >= self._next_tick:
+            self._tick(deeds)
         for error in (*deeds.errors, *self._rounds.observer.complaints):
             _say(error)
         self._rounds.observer.complaints.clear()
@@ -199,6 +202,12 @@ class Daemon:
             self._trust_ages_from = woke + interval
         self._woke = woke
         return woke < self._trust_ages_from
+
+    def _tick(self, deeds: Deeds) -> None:
+        """Idle agents are looked at oftener than the whole town; without groups there is nothing to look at."""
+        groups = self._journal.groups.living()
+        self._next_tick = self._clock.monotonic() + TICK if groups else self._next_look + TICK
+        deeds.errors.extend(self._rounds.deliveries.tick(groups))
 
     def _full_look(self, deeds: Deeds) -> int:
         interval = self._rounds.observer.settings("").patrol_interval

@@ -1,4 +1,4 @@
-"""Deliveries in the patrol's round: receipts of living groups, and the end of a queue with its run."""
+"""Deliveries in the patrol's round: receipts of living groups, idle prompts, and the end of a queue with its run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import os
 from collections.abc import Iterable
 
 from witness.clock import Clock
-from witness.journal import Group, Journal
+from witness.errors import TmuxError
+from witness.journal import Group, GroupState, Journal
 from witness.town import Town
+from witness.transport import claims
+from witness.transport.clients import client_for
+from witness.transport.idle import IdlePoller
 from witness.transport.nudge_queue import NudgeQueue
 from witness.transport.receipts import settle_deliveries
+from witness.transport.tmux import Tmux
+
+# Between two looks at queues of idle agents; two looks must agree before anything is typed.
+TICK = 2.0
+# A client whose own hooks wake it is given this long before its prompt is looked at.
+_HOOKS_FIRST = 10.0
+_WORKING = (GroupState.RUNNING, GroupState.DEGRADED)
 
 
 class Deliveries:
@@ -18,11 +29,13 @@ class Deliveries:
     Args:
         town: the town.
         journal: its journal.
+        tmux: the town's tmux.
         clock: time.
     """
 
-    def __init__(self, town: Town, journal: Journal, clock: Clock) -> None:
+    def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
         self._town, self._journal, self._clock = town, journal, clock
+        self._poller = IdlePoller(tmux, clock)
 
     def settle(self, groups: Iterable[Group]) -> list[str]:
         """Fold what became of the nudges of these groups into the journal; returns what could not be done."""
@@ -42,9 +55,34 @@ class Deliveries:
                 errors.append(f"{group.id.address}: its deliveries cannot be read: {error}")
         return errors
 
+    def tick(self, groups: Iterable[Group]) -> list[str]:
+        """Type what waits into prompts that are proven idle; returns what could not be done."""
+        errors = []
+        for group in groups:
+            if group.state not in _WORKING or not self._due(group):
+                self._poller.forget(group.session)
+                continue
+            folder = self._town.queue_dir(group.session)
+            try:
+                self._poller.tick(group.session, client_for(group.agent), folder, group.id.run)
+            except (TmuxError, OSError) as error:
+                errors.append(f"{group.id.address}: what waits for it could not be typed in: {error}")
+        return errors
+
+    def _due(self, group: Group) -> bool:
+        client = client_for(group.agent)
+        names = claims.waiting(str(self._town.queue_dir(group.session))) if client.prompt else []
+        if not names:
+            return False
+        stamp = names[0].partition("-")[0]
+        age = self._clock.wall() - int(stamp) / 1e9 if stamp.isdigit() else _HOOKS_FIRST
+        hooked = client.wakes and (self._town.run_dir(group.id.run) / "spool" / "client").exists()
+        return age >= (_HOOKS_FIRST if hooked else 0)
+
     def close(self, group: Group) -> list[str]:
         """Its agent has ended: what it never got goes to the dead-letter folder, with that as the reason."""
         folder = self._town.queue_dir(group.session)
+        self._poller.forget(group.session)
         try:
             NudgeQueue(folder, self._clock).close(f"the run {group.id.run} has ended")
             settle_deliveries(self._journal, folder, self._clock, last=True)

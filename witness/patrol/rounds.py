@@ -50,7 +50,7 @@ class Rounds:
         self.tmux = Tmux(*town.tmux_place)
         self.observer = Observer(town, journal, self.tmux, clock)
         self.nursery = Nursery(town.runtime, self.tmux, self.observer.settings("").key_env, inside)
-        self.deliveries = Deliveries(town, journal, clock)
+        self.deliveries = Deliveries(town, journal, self.tmux, clock)
         self.actor = Actor(town, journal, self.tmux, self.nursery, clock)
         self.follower = Follower(town, journal, self.tmux, clock)
 

@@ -1,4 +1,4 @@
-"""The agent's client told to run our hooks: entries in a settings file of Claude Code.
+"""The agent's client told to run our hooks: entries in its settings file, or, for opencode, a plugin file.
 
 Read, modify, write: every unknown key and every foreign hook stays, in its place. Our entries are known by the program
 they run (``gt_hook.py``), so that a moved installation is recognised, replaced and removed too.
@@ -9,33 +9,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
+import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from witness.errors import DeclarationError, Problem
-from witness.resources import hooks_dir
-
-PROGRAM = "gt_hook.py"
-EVENTS = (
-    "PostToolUse",
-    "PostToolUseFailure",
-    "UserPromptSubmit",
-    "SessionStart",
-    "Stop",
-    "SubagentStop",
-    "SessionEnd",
-    "PreCompact",
-)
-# A hook of ours takes milliseconds; the client gives up on a hung one after this many seconds.
-_TIMEOUT = 10
-# After these the agent may sit at its prompt: a background hook waits beside it and wakes it when a nudge comes.
-_RESTING = ("SessionStart", "Stop")
-_WATCH = 7 * 24 * 3600
-# Events whose entries take a matcher.
-_MATCHED = ("PostToolUse", "PostToolUseFailure")
+from witness.transport import plugin_file
+from witness.transport.hook_dialects import DIALECTS, PROGRAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,35 +45,18 @@ class HookStatus:
         return not self.missing and not self.outdated and not self.disabled
 
 
-def interpreter() -> str:
-    """The interpreter that hooks run under: the base one, for hooks need nothing of a virtual environment."""
-    return str(getattr(sys, "_base_executable", "") or sys.executable)
-
-
-def _handler(argument: str, timeout: int) -> dict[str, Any]:
-    return {
-        "type": "command",
-        "command": interpreter(),
-        "args": ["-S", "-I", str(hooks_dir() / PROGRAM), argument],
-        "timeout": timeout,
-    }
-
-
-def _entries(event: str) -> list[dict[str, Any]]:
-    handlers = [_handler(event, _TIMEOUT)]
-    if event in _RESTING:
-        handlers.append({**_handler("Idle", _WATCH), "asyncRewake": True})
-    entry: dict[str, Any] = {"hooks": handlers}
-    return [{"matcher": "*", **entry} if event in _MATCHED else entry]
-
-
 def session_settings() -> dict[str, Any]:
     """The settings with which a polecat's own session is started (``claude --settings FILE``)."""
-    return {"hooks": {event: _entries(event) for event in EVENTS}}
+    dialect = DIALECTS["claude"]
+    return {"hooks": {event: dialect.entries(event) for event in dialect.events}}
 
 
-def install(path: Path | str) -> bool:
+def install(path: Path | str, client: str = "claude") -> bool:
     """Put our entries into a settings file, replacing older ones of ours; the file is made when there is none.
+
+    Args:
+        path: the file.
+        client: whose settings it holds, as ``witness.transport.clients`` names it.
 
     Returns:
         False when all was there already and the file was not touched.
@@ -101,12 +66,15 @@ def install(path: Path | str) -> bool:
         OSError: it cannot be written.
     """
     path = Path(path)
+    if client == "opencode":
+        return plugin_file.install(path)
+    dialect = DIALECTS[client]
     raw = _load(path)
     settings = json.loads(json.dumps(raw))
     hooks = settings.setdefault("hooks", {})
-    for event in EVENTS:
+    for event in dialect.events:
         kept, place = _without_ours(hooks.get(event, []))
-        kept[place:place] = _entries(event)
+        kept[place:place] = dialect.entries(event)
         hooks[event] = kept
     if settings == raw:
         return False
@@ -116,10 +84,14 @@ def install(path: Path | str) -> bool:
     return True
 
 
-def uninstall(path: Path | str) -> bool:
+def uninstall(path: Path | str, client: str = "claude") -> bool:
     """Take our entries out again, and nothing else.
 
     Where nobody has changed the file meanwhile it is as it was, byte for byte, or gone if there was none.
+
+    Args:
+        path: the file.
+        client: whose settings it holds.
 
     Returns:
         False when there were none.
@@ -129,6 +101,8 @@ def uninstall(path: Path | str) -> bool:
         OSError: it cannot be written.
     """
     path = Path(path)
+    if client == "opencode":
+        return plugin_file.uninstall(path)
     raw = _load(path)
     settings = json.loads(json.dumps(raw))
     hooks = settings.get("hooks", {})
@@ -148,22 +122,34 @@ def uninstall(path: Path | str) -> bool:
     return True
 
 
-def status(path: Path | str) -> HookStatus:
+def status(path: Path | str, client: str = "claude") -> HookStatus:
     """What of ours stands in a settings file.
+
+    Args:
+        path: the file.
+        client: whose settings it holds.
 
     Raises:
         DeclarationError: the file is not a JSON object, or its hooks are not in the client's form.
     """
     path = Path(path)
+    if client == "opencode":
+        there, current = plugin_file.state(path)
+        names = ("plugin",)
+        return HookStatus(
+            path, path.exists(), names if there else (), () if there else names, names if there > current else (), False
+        )
     settings = _load(path)
     hooks = settings.get("hooks", {})
-    ours = {event: [entry for entry in hooks.get(event, []) if _ours_in(entry)] for event in EVENTS}
+    dialect = DIALECTS[client]
+    events = dialect.events
+    ours = {event: [entry for entry in hooks.get(event, []) if _ours_in(entry)] for event in events}
     return HookStatus(
         path=path,
         exists=path.exists(),
-        installed=tuple(event for event in EVENTS if ours[event]),
-        missing=tuple(event for event in EVENTS if not ours[event]),
-        outdated=tuple(event for event in EVENTS if ours[event] and ours[event] != _entries(event)),
+        installed=tuple(event for event in events if ours[event]),
+        missing=tuple(event for event in events if not ours[event]),
+        outdated=tuple(event for event in events if ours[event] and ours[event] != dialect.entries(event)),
         disabled=settings.get("disableAllHooks") is True,
     )
 
@@ -172,6 +158,9 @@ def _is_ours(handler: object) -> bool:
     if not isinstance(handler, dict):
         return False
     words = [handler.get("command"), *(handler.get("args") or [])]
+    if isinstance(words[0], str) and PROGRAM in words[0]:
+        with suppress(ValueError):  # a shell's command line
+            words += shlex.split(words[0])
     return any(isinstance(word, str) and Path(word).name == PROGRAM for word in words)
 
 

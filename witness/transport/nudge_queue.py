@@ -204,6 +204,38 @@ class NudgeQueue:
             taken = claims.claim_due(self._path, now, room, run)
         return [_claim(name, fields) for name, fields in taken]
 
+    def deliver(
+        self, hand_over: Callable[[list[Claim]], None], room: int = 1 << 30, run: str = "", **more: str
+    ) -> list[Claim]:
+        """Claim what is due, hand it over and acknowledge it, while nobody else drains: so the order stays the queue's.
+
+        Args:
+            hand_over: gives the nudges to the agent; when it raises, they wait again and the error goes on.
+            room, run: as for ``claim``.
+            more: facts for the ledger.
+
+        Returns:
+            What was handed over; empty when nothing was due or another one drains just now.
+        """
+        if not self.folder.is_dir():
+            return []
+        with claims.Locked(self._path) as lock:
+            if not lock.held:
+                return []
+            now = self._clock.wall()
+            claims.recover(self._path, now, self._was_delivered)
+            taken = [_claim(name, fields) for name, fields in claims.claim_due(self._path, now, room, run)]
+            if not taken:
+                return []
+            try:
+                hand_over(taken)
+            except BaseException:
+                for claim in taken:
+                    self.release(claim)
+                raise
+            self.acknowledge_all(taken, **more)
+        return taken
+
     def _was_delivered(self, fields: dict[str, Any]) -> bool:
         return self._delivered is not None and self._delivered(Nudge.from_fields(fields))
 
@@ -258,6 +290,10 @@ class NudgeQueue:
         if any((claims.read(self._path, name) or {}).get("thread_id") == thread_id for name in names):
             return True
         return claims.ledger_holds(self._path, f'"thread_id":{claims.quote(thread_id)}')
+
+    def was_drained(self, file: str) -> bool:
+        """Whether the nudge in that file has been handed over."""
+        return claims.in_ledger(self._path, file, "drained")
 
     def bury_unseen(self, nudge: Nudge, file: str, reason: str) -> None:
         """Put a nudge that was handed over and never arrived into the dead-letter folder."""

@@ -1,0 +1,73 @@
+// gt-witness plugin: records each completed tool call and hands over what waits for the agent.
+// It only translates: the hook that it calls is the same as in other clients, and fails no agent either.
+import { spawn } from "node:child_process"
+
+const COMMAND = ["GT_HOOK"]
+const LIMIT = 5000
+
+// The tools' names and fields as other clients write them.
+const NAMES = { bash: "Bash", edit: "Edit", write: "Write", read: "Read", grep: "Grep", glob: "Glob", task: "Agent" }
+
+function fields(args) {
+  const input = { ...args }
+  if (input.filePath !== undefined) input.file_path = input.filePath
+  if (input.oldString !== undefined) input.old_string = input.oldString
+  if (input.newString !== undefined) input.new_string = input.newString
+  return input
+}
+
+function call(event, payload) {
+  return new Promise((resolve) => {
+    if (!process.env.GT_WITNESS_SPOOL) return resolve("")
+    let out = ""
+    const [program, ...args] = COMMAND
+    const child = spawn(program, [...args, event], { stdio: ["pipe", "pipe", "ignore"] })
+    const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT)
+    child.stdout.on("data", (data) => (out += data))
+    child.stdin.on("error", () => {})
+    child.on("error", () => resolve(""))
+    child.on("close", () => {
+      clearTimeout(timer)
+      try {
+        const answer = JSON.parse(out)
+        resolve(answer.reason ?? answer.hookSpecificOutput?.additionalContext ?? "")
+      } catch {
+        resolve("")
+      }
+    })
+    child.stdin.end(JSON.stringify({ hook_event_name: event, ...payload }))
+  })
+}
+
+export const GtWitness = async ({ client, directory }) => {
+  const main = { id: null }
+  const own = (id) => main.id === null || main.id === id
+  return {
+    event: async ({ event }) => {
+      const properties = event.properties ?? {}
+      if (event.type === "session.created" && !properties.info?.parentID) {
+        main.id = properties.info?.id ?? null
+        // What a session is told before its first prompt would begin a turn by itself: it waits for that prompt.
+        await call("SessionCreated", { session_id: main.id, cwd: directory })
+      } else if (event.type === "session.idle" && main.id !== null && properties.sessionID === main.id) {
+        const text = await call("Stop", { session_id: main.id, cwd: directory, stop_hook_active: false })
+        if (text) {
+          await client.session.promptAsync({ path: { id: main.id }, body: { parts: [{ type: "text", text }] } })
+        }
+      }
+    },
+    "tool.execute.after": async (input, output) => {
+      const payload = {
+        session_id: input.sessionID,
+        cwd: directory,
+        tool_name: NAMES[input.tool] ?? input.tool,
+        tool_input: fields(input.args ?? output.metadata?.args ?? {}),
+        tool_response: String(output.output ?? "").slice(0, 200000),
+        tool_use_id: input.callID,
+      }
+      if (!own(input.sessionID)) payload.agent_id = input.sessionID
+      const text = await call("PostToolUse", payload)
+      if (text) output.output = `${output.output ?? ""}\n\n${text}`
+    },
+  }
+}
