@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import select
 import selectors
 import signal
 import subprocess
@@ -23,6 +25,8 @@ from witness.clock import Clock, SystemClock
 from witness.journal.records import Usage
 from witness.names import MARKER_VARIABLE
 
+# By which everything that one judgement has started is known again.
+_TOKEN_VARIABLE = "GT_WITNESS_JUDGE"  # noqa: S105
 _LONGEST_ANSWER = 64 << 10
 _LONGEST_COMPLAINT = 300
 # Gas Town's variables would let a `gt` that the program calls speak in the polecat's name; keys are not its business.
@@ -69,31 +73,48 @@ class CommandJudge:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
             given.write(json.dumps(question, ensure_ascii=False).encode("utf-8", "replace"))
             given.seek(0)
+            token = secrets.token_hex(8)
             program = subprocess.Popen(
                 list(self._kind.command),
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 cwd=self._workdir,
-                env=_environment(),
+                env=_environment(token),
                 start_new_session=True,
             )
+            deadline = self._clock.monotonic() + self._kind.timeout
             try:
-                answer = self._read(program)
-                code = program.wait(max(0.1, self._kind.timeout))
+                answer = self._read(program, deadline)
+                self._await(program, deadline)
             except subprocess.TimeoutExpired as error:
                 raise ValueError(f"no verdict within {self._kind.timeout:g} s") from error
             finally:
-                _end_tree(program)
+                _end_tree(program, token)
+            code = program.returncode
             if code != 0:
                 complaints.seek(0)
                 words = complaints.read(_LONGEST_COMPLAINT).decode("utf-8", "replace")
                 raise ValueError(f"exit code {code}: {words.strip() or 'no word'}")
         return find_report(answer) if answer.strip() else Verdict(False)
 
-    def _read(self, program: subprocess.Popen[bytes]) -> str:
+    def _await(self, program: subprocess.Popen[bytes], deadline: float) -> None:
+        """Wait for its end without reaping it."""
+        while not _ended(program):
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(self._kind.command, self._kind.timeout)
+            if hasattr(os, "pidfd_open"):
+                file = os.pidfd_open(program.pid)
+                try:
+                    select.select([file], [], [], left)
+                finally:
+                    os.close(file)
+            else:
+                select.select([], [], [], min(left, 0.02))
+
+    def _read(self, program: subprocess.Popen[bytes], deadline: float) -> str:
         assert program.stdout is not None  # noqa: S101
-        deadline = self._clock.monotonic() + self._kind.timeout
         answer = b""
         with selectors.DefaultSelector() as selector, program.stdout as pipe:
             os.set_blocking(pipe.fileno(), False)
@@ -110,24 +131,33 @@ class CommandJudge:
                     raise ValueError(f"it answers with more than {_LONGEST_ANSWER} bytes")
 
 
-def _environment() -> dict[str, str]:
+def _environment(token: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_SCRUBBED)}
     if marker := os.environ.get(MARKER_VARIABLE):
         kept[MARKER_VARIABLE] = marker
-    return kept
+    return kept | {_TOKEN_VARIABLE: token}
 
 
-def _end_tree(program: subprocess.Popen[Any]) -> None:
-    """End the program and everything it has started, also what has left its session."""
+def _end_tree(program: subprocess.Popen[Any], token: str) -> None:
+    """End everything that the program has started, also what has left its session or lost its parent.
+
+    The program itself is reaped last, so that its process group cannot become somebody else's meanwhile.
+    """
     import psutil
 
-    descendants: list[psutil.Process] = []
-    with suppress(psutil.Error):
-        # Recorded before anything is ended: an orphan has no parent to be found by.
-        descendants = psutil.Process(program.pid).children(recursive=True)
+    if not _ended(program):
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get(_TOKEN_VARIABLE) == token:
+                    process.kill()
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(program.pid, signal.SIGKILL)
-    for process in descendants:
-        with suppress(psutil.Error):
-            process.kill()
     program.wait()
+
+
+def _ended(program: subprocess.Popen[Any]) -> bool:
+    """Whether it has ended by itself; it is not reaped by the question."""
+    try:
+        return os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True

@@ -41,13 +41,12 @@ class Pace:
     def _turn(self, now: float) -> float:
         """A bucket that fills evenly; each call of the last hour has taken one out."""
         level, since = float(self._burst), now - _HOUR
-        for decision in self._journal.decisions.of(self._run, self._sidecar):
-            if decision.time < since or decision.usage is None or not decision.usage.calls:
-                continue
-            level = min(self._burst, level + (decision.time - since) * self._per_second) - 1
-            since = decision.time
+        for called in self._journal.decisions.call_times(self._run, self._sidecar, since):
+            level = min(self._burst, level + (called - since) * self._per_second) - 1
+            since = called
         level = min(self._burst, level + (now - since) * self._per_second)
-        return 0.0 if level >= 1 else (1 - level) / self._per_second
+        # Rounding must not leave a wait too short to bring anybody nearer to its end.
+        return 0.0 if level >= 1 - 1e-6 else (1 - level) / self._per_second
 
     def _rest(self, now: float) -> float:
         until, _, _ = self._journal.fact(_FACT).partition(" ")

@@ -50,11 +50,11 @@ class Action:
 def content_lines(screen: str) -> list[str]:
     """The screen's lines without everything that changes by itself."""
     lines = []
-    for raw in _above_input(plain(screen).splitlines()):
+    for raw in _without_others(_above_input(plain(screen).splitlines())):
         line = _CLOCK.sub("", _HINT.sub("", raw)).rstrip()
         if not any(chrome.search(line) for chrome in (_RULE, _BANNER, _SPINNER, _DONE, _STATUS)):
             lines.append(line)
-    return _without_others(lines)
+    return lines
 
 
 def _above_input(lines: list[str]) -> list[str]:

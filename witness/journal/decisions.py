@@ -84,6 +84,14 @@ class DecisionLog:
         ).fetchone()  # fmt: skip
         return Spend(row[0], row[1])
 
+    def call_times(self, run: str, sidecar: str, since: float) -> list[float]:
+        """When a sidecar asked a model, oldest first, from a wall-clock instant on."""
+        rows = self._journal.run(
+            "SELECT time FROM decisions WHERE run = ? AND sidecar = ? AND time >= ? AND calls > 0 ORDER BY time",
+            run, sidecar, since,
+        ).fetchall()  # fmt: skip
+        return [row[0] for row in rows]
+
     def costs(self, by: str, run: str = "", sidecar: str = "", since: float = 0.0) -> list[CostRow]:
         """Sums over decisions.
 
