@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,9 +16,10 @@ import pytest
 
 from sidecars import loop
 from tests.sidecars.conftest import as_payload, start_ticks, tool_event
+from tests.sidecars.model_server import report, serving, status, tool
 from witness.assignment import Assignment
 from witness.identity import ProcessId
-from witness.journal import Journal
+from witness.journal import Decision, Journal
 from witness.transport.event_spool import append_event
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads start ticks from /proc")
@@ -190,6 +192,62 @@ def test_an_assignment_that_cannot_be_read(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+
+
+def await_injection(assignment: Assignment) -> Decision:
+    """The first injection in the journal; its writer is another process, so the file is watched."""
+    with Journal(Path(assignment.journal)) as journal:
+        for _ in range(2000):
+            if found := journal.decisions.injected("run-1"):
+                return found[0]
+            select.select([], [], [], 0.01)
+    raise AssertionError("nothing was injected")
+
+
+def test_a_model_is_asked_and_heard(
+    observed: Assignment, start: Callable[[Assignment], Sidecar], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(observed.workdir, "spec.md").write_text("Bad input is answered with 422.\n")
+    mine = replace(
+        observed, name="specs", type="specs", argument="spec.md", overrides={"batch": "0s", "timeout": "30s"}
+    )
+    said = report(signal=True, evidence="status = 400", confidence="high", message="a.py says 400; spec.md says 422.")
+    with serving(status(529, "overloaded_error"), tool(said)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
+        sidecar = start(mine)
+        sidecar.ask(tool_event("Edit", file_path="a.py", new_string="status = 400"))
+        decision = await_injection(mine)
+    assert decision.message == "[sidecar:specs] a.py says 400; spec.md says 422."
+    assert decision.usage is not None
+    assert (decision.usage.calls, decision.usage.model) == (2, "claude-haiku-5-5")
+    assert "422" in server.requests[0]["system"][0]["text"]
+    assert b"sk-test" not in Path(observed.journal).read_bytes()
+
+
+def test_without_a_key_it_says_so_once(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    Path(observed.workdir, "spec.md").write_text("Bad input is answered with 422.\n")
+    mine = replace(observed, name="specs", type="specs", argument="spec.md")
+    for _ in range(2):
+        sidecar = start(mine)
+        sidecar.ask(tool_event("Edit", file_path="a.py", new_string="status = 400"))
+        sidecar.process.kill()
+        sidecar.process.wait()
+    with Journal(Path(mine.journal)) as journal:
+        (note,) = [event for event in journal.history("run-1") if event.kind == "sidecar-lacks"]
+    assert note.data["reason"] == "no key in GT_WITNESS_API_KEY: it stays silent"
+
+
+def test_the_blocks_of_the_first_typed_prompt(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    library = Path(observed.workdir, ".gt")
+    library.mkdir()
+    (library / "blocks.xml").write_text("<constraints>No new dependency.</constraints>")
+    sidecar = start(replace(observed, name="blocks", type="blocks"))
+    sidecar.ask(tool_event("Edit", file_path="pyproject.toml", new_string="x"))
+    assert sidecar.said() == []
+    sidecar.ask({"hook_event_name": "UserPromptSubmit", "prompt": "<role>r</role><objective>o</objective>"})
+    sidecar.ask(tool_event("Edit", file_path="pyproject.toml", new_string="y"))
+    assert [text.partition("constraints: ")[2] for text in sidecar.said()] == ["No new dependency."]
 
 
 def test_importing_it_is_light() -> None:
