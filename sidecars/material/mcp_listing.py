@@ -7,6 +7,7 @@ leaves what they offer in ``.gt/mcp-tools.json``.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,9 @@ async def _ask_server(server: Mapping[str, Any], workdir: Path) -> list[dict[str
                 env={str(name): str(value) for name, value in (server.get("env") or {}).items()},
                 cwd=workdir,
             )
-            streams = await stack.enter_async_context(stdio_client(parameters))
+            # What a server logs is its own business.
+            silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+            streams = await stack.enter_async_context(stdio_client(parameters, errlog=silence))
         session = await stack.enter_async_context(ClientSession(*streams))
         await session.initialize()
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from witness.cli.context import print_json
 from witness.cli.sidecar_ledger import costs, log
 from witness.cli.sidecar_tuning import eval_command, replay_command
-from witness.errors import DeclarationError, Problem, TownNotFoundError
+from witness.errors import DeclarationError, Problem, TownNotFoundError, UsageError
 from witness.town import Town
 
 
@@ -143,6 +144,8 @@ def tools(workdir: Path, yes: bool) -> None:
     if not servers:
         click.echo(f"{workdir / '.mcp.json'} declares no server", err=True)
         return
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(f"this starts {', '.join(servers)}: say --yes if that is meant")
     if not yes:
         click.confirm(f"start {', '.join(servers)}?", abort=True, err=True)
     found, failures = list_tools(workdir, servers)
