@@ -30,13 +30,14 @@ def sessions_left(memory: Memory, sessions: int) -> int:
         memory: the memory.
         sessions: the count of sessions so far.
     """
-    confidence, count = memory.confidence, 0
-    while True:
-        count += 1
-        if sessions + count - memory.last_reinforced_session > DECAY_AFTER:
-            confidence = max(0.0, round(confidence - DECAY_STEP, 4))
-        if confidence < FORGOTTEN_UNDER:
-            return count
+    if memory.confidence < FORGOTTEN_UNDER:
+        return 1
+    # The first session that takes something away, and the number that must.
+    first = max(1, memory.last_reinforced_session + DECAY_AFTER + 1 - sessions)
+    confidence, steps = memory.confidence, 0
+    while confidence >= FORGOTTEN_UNDER:
+        confidence, steps = round(confidence - DECAY_STEP, 4), steps + 1
+    return first + steps - 1
 
 
 def _view(place: int, each: Ranked, sidecar: Sidecar) -> dict[str, Any]:

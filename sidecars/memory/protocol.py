@@ -73,8 +73,14 @@ def _open(sidecar: Sidecar, entry: Entry) -> Applied:
     known = sidecar.books.sessions.get(entry.session)
     if known is not None:
         return Applied(sidecar, "the session is known already")
-    # A holder sits in one session at a time: one of its own that is still open ended without a word.
-    left = [name for name, session in sidecar.books.sessions.items() if session.holder == holder and session.is_open]
+    # A holder sits in one session at a time: one of its own that is still open ended without a word. Of others' the
+    # caller may know that they are over.
+    over = set(entry.data.get("over") or ())
+    left = [
+        name
+        for name, session in sidecar.books.sessions.items()
+        if session.is_open and (session.holder == holder or name in over)
+    ]
     for name in left:
         sidecar = _ended(sidecar, name, entry.at, crashed=True)
     sessions = {**sidecar.books.sessions, entry.session: Session(holder, entry.at)}

@@ -165,14 +165,20 @@ def read_memory(item: Any, where: str, sessions: int, now: str, repairs: list[st
         source_session=one_line(_text(item.get("source_session"), "")) or "unknown",
         confidence=_confidence(item.get("confidence"), f"{where}.confidence", repairs),
         created_at=_text(item.get("created_at"), now),
-        last_reinforced_session=_whole(
-            item.get("last_reinforced_session"), sessions, f"{where}.last_reinforced_session", repairs
-        ),
+        last_reinforced_session=_session_of(item, sessions, f"{where}.last_reinforced_session", repairs),
         tags=tuple(one_line(tag) for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         evidence=one_line(_text(item.get("evidence"), "")),
         reinforced_in=_text(item.get("reinforced_in"), ""),
         extra={key: value for key, value in item.items() if key not in _MEMORY_KEYS},
     )
+
+
+def _session_of(item: Mapping[str, Any], sessions: int, where: str, repairs: list[str]) -> int:
+    count = _whole(item.get("last_reinforced_session"), sessions, where, repairs)
+    if count > sessions:
+        # It would not fade until the file has that many.
+        repairs.append(f"{where}: {count} is more than the file's {sessions} sessions, taken as {sessions}")
+    return min(count, sessions)
 
 
 def _with_own_ids(memories: list[Memory], repairs: list[str]) -> tuple[Memory, ...]:

@@ -6,7 +6,7 @@ that a session that dies at any point has lost nothing that was acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,24 @@ class Saved:
     refused: tuple[str, ...] = field(default=())
 
 
-def load(store: MemoryStore, agent: str, session: SessionId) -> Sidecar:
+def load(
+    store: MemoryStore, agent: str, session: SessionId, is_over: Callable[[str], bool] = lambda name: False
+) -> Sidecar:
     """Begin a session: save what a crashed one left, make an empty memory when there is none.
+
+    Args:
+        store: the project's memories.
+        agent: whose session.
+        session: which; one that is known already just goes on.
+        is_over: whether an open session of somebody else is known to have ended (a run that was nuked).
 
     Raises:
         UsageError: the agent's name is not usable.
         MemoryBusyError, MemoryFileError: the memory is out of reach.
     """
-    store.change(agent, "open", session.name, {"holder": session.holder})
+    others = store.read(agent).books.sessions.items()
+    over = [name for name, other in others if other.is_open and name != session.name and is_over(name)]
+    store.change(agent, "open", session.name, {"holder": session.holder, "over": over})
     return store.fold(agent)
 
 
@@ -137,7 +147,13 @@ def _allowed(
 
 
 def briefing(
-    project_root: Path, agent: str, task: str = "", *, group: GroupId | None = None, clock: Clock | None = None
+    project_root: Path,
+    agent: str,
+    task: str = "",
+    *,
+    group: GroupId | None = None,
+    is_over: Callable[[str], bool] = lambda name: False,
+    clock: Clock | None = None,
 ) -> str:
     """Begin a polecat's session and return what goes into its minimal prompt.
 
@@ -146,6 +162,7 @@ def briefing(
         agent: the agent's name in the memory, not the polecat's.
         task: the polecat's task; it decides which memories are told.
         group: the polecat's run; None for a session by hand.
+        is_over: whether another run is known to have ended; see ``load``.
         clock: where the dates come from.
 
     Raises:
@@ -154,7 +171,7 @@ def briefing(
     """
     store = MemoryStore(project_root, clock)
     session = SessionId.of_group(group) if group else manual_session(store, agent, fresh=True)
-    return polecat_briefing(load(store, agent, session), task)
+    return polecat_briefing(load(store, agent, session, is_over), task)
 
 
 def end_session(

@@ -194,7 +194,11 @@ def test_the_clients_hook_reads_its_event_from_stdin(gt: Cli, monkeypatch: pytes
     assert "seen" in send('{"hook_event_name": "SessionStart", "source": "compact"}').out
     assert send('{"hook_event_name": "SessionEnd", "reason": "other"}') == Ran(0, "", "")
     assert json.loads(gt("list", "--json").out)[0]["sessions"] == 1
-    assert send("no json").code == 2
+    # Never 2: the client would take that for a word to block the compaction.
+    assert send("no json").code == 1
+    assert send("[]").code == 1
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"hook_event_name": "PreCompact"}'))
+    assert gt("hook", "../x").code == 1
 
 
 def test_a_running_polecat_is_told_through_its_queue(gt: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecars.memory.entry import Entry, RuleError, entries_of, entry_to_line
@@ -270,6 +270,7 @@ def _journal(steps: list[tuple[str, str, dict[str, Any]]]) -> tuple[Entry, ...]:
     )
 
 
+@settings(max_examples=50)
 @given(_journals)
 def test_after_any_journal_every_rule_holds(steps: list[tuple[str, str, dict[str, Any]]]) -> None:
     sidecar = _new()
@@ -290,6 +291,7 @@ def test_after_any_journal_every_rule_holds(steps: list[tuple[str, str, dict[str
     assert "hunter2" not in str(sidecar_to_json(sidecar))
 
 
+@settings(max_examples=50)
 @given(_journals, st.integers(0, 40))
 def test_a_journal_may_be_folded_at_any_point_and_twice(steps: list[tuple[str, str, dict[str, Any]]], at: int) -> None:
     journal = _journal(steps)

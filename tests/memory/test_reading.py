@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecars.memory.reading import parse, read_sidecar
@@ -91,6 +91,7 @@ def test_unknown_keys_survive_everywhere() -> None:
         ({"memories": [{"content": "x", "type": "context", "confidence": True}]}, "between 0 and 1"),
         ({"memories": [{"content": "x" * 900, "type": "context", "confidence": 1}]}, "cut to 500"),
         ({"memories": {"a": 1}}, "not a list"),
+        ({"memories": [{"content": "x", "type": "context", "last_reinforced_session": 10**9}]}, "more than the file's"),
         ({"sessions_participated": -1}, "not a count"),
         ({"sessions_participated": "many"}, "not a count"),
         ({"relationships": ["dev"]}, "not an object"),
@@ -123,6 +124,7 @@ def test_a_partial_or_older_file_is_filled_in_silence(raw: dict[str, Any]) -> No
     _valid(sidecar_to_json(reading.sidecar))
 
 
+@settings(max_examples=50)
 @given(
     st.dictionaries(
         st.sampled_from(_KEYS), _json | st.lists(st.dictionaries(st.sampled_from(_ITEM), _json), max_size=3)

@@ -49,6 +49,18 @@ def test_a_run_that_crashed_is_saved_by_the_next_and_counts(
     assert not store.place("ada").journal.exists()
 
 
+def test_a_run_that_is_known_to_be_over_is_saved_by_the_next_of_any_name(
+    store: MemoryStore, tmp_path: Path, clock: ManualClock
+) -> None:
+    briefing(tmp_path, "ada", group=_RUN_1, clock=clock)
+    other = GroupId("main", "jam", "run-9")
+    briefing(tmp_path, "ada", group=other, clock=clock, is_over=lambda run: run == "run-1")
+    sessions = store.read("ada").books.sessions
+    assert sessions["run-1"].crashed
+    assert sessions["run-9"].is_open
+    assert store.read("ada").sessions_participated == 1
+
+
 def test_an_end_that_is_told_twice_counts_once(store: MemoryStore, tmp_path: Path, clock: ManualClock) -> None:
     briefing(tmp_path, "ada", group=_RUN_1, clock=clock)
     for _ in range(2):

@@ -12,7 +12,7 @@ import click
 from witness.cli import memory_people as people
 from witness.cli.context import find_group, open_journal, print_json
 from witness.cli.memory_options import json_option, known, open_store, project_option, session_option, which_session
-from witness.errors import UsageError
+from witness.errors import UsageError, WitnessError
 
 if TYPE_CHECKING:
     from sidecars.memory.store import MemoryStore
@@ -203,14 +203,17 @@ def hook(agent: str, project: Path | None) -> None:
     """What the client's SessionStart, PreCompact and SessionEnd run; their JSON comes on stdin."""
     from sidecars.memory.client_hooks import on_event
 
-    store = open_store(project)
     try:
         event = json.loads(sys.stdin.read())
+        if not isinstance(event, dict):
+            raise ValueError("it is not a JSON object")
+        store = open_store(project)
+        told = on_event(store, agent, which_session(store, agent, ""), event)
     except ValueError as error:
-        raise UsageError(f"stdin is no event of a client: {error}") from error
-    if not isinstance(event, dict):
-        raise UsageError("stdin is no event of a client: it is not a JSON object")
-    told = on_event(store, agent, which_session(store, agent, ""), event)
+        raise WitnessError(f"stdin is no event of a client: {error}") from error
+    except UsageError as error:
+        # Exit code 2 would tell the client to block what it was about to do.
+        raise WitnessError(str(error)) from error
     if told:
         click.echo(told)
 

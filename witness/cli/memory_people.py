@@ -105,6 +105,7 @@ def forget(
 ) -> None:
     """Forget memories IDS, or those that --query finds."""
     from sidecars.memory.ranking import matching
+    from sidecars.memory.remembering import find_memory
 
     if bool(ids) + bool(query) + undo != 1:
         raise UsageError("say which memories to forget: their ids, or --query, or --undo")
@@ -124,6 +125,8 @@ def forget(
     if as_json:
         print_json({"agent": agent, "forgotten": list(gone), "note": note})
     else:
+        for each in (find_memory(sidecar, given) for given in gone):
+            click.echo(f"forgot {each.id} {each.content}", err=True)
         click.echo(note)
 
 

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from witness.cli.context import open_journal
+from witness.journal import GroupState
 from witness.names import GroupId
 from witness.patrol.order import Remembered
+from witness.town import Town
 
 
 def open_memory(agent: str, group: GroupId, workdir: Path, task: str) -> Remembered:
@@ -27,4 +30,11 @@ def open_memory(agent: str, group: GroupId, workdir: Path, task: str) -> Remembe
     def with_hooks(settings: Mapping[str, Any]) -> Mapping[str, Any]:
         return with_memory_hooks(settings, agent)
 
-    return Remembered(briefing(root, agent, task, group=group), environment(root, agent), with_hooks)
+    with open_journal(Town.find(workdir)) as journal:
+
+        def is_over(run: str) -> bool:
+            known = journal.groups.get(run)
+            return known is not None and known.state is GroupState.NUKED
+
+        told = briefing(root, agent, task, group=group, is_over=is_over)
+    return Remembered(told, environment(root, agent), with_hooks)
