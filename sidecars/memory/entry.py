@@ -60,8 +60,11 @@ class Refused:
 
 
 def entry_to_line(entry: Entry) -> bytes:
-    """The entry as the journal holds it: between two newlines, so that a torn line spoils only itself."""
-    return f"\n{json.dumps(asdict(entry), ensure_ascii=False)}\n".encode()
+    """The entry as the journal holds it: between two newlines, so that a torn line spoils only itself.
+
+    Plain ASCII: what a shell hands over need not be UTF-8, and half a character must not stop an addition.
+    """
+    return f"\n{json.dumps(asdict(entry))}\n".encode()
 
 
 def entries_of(data: bytes) -> tuple[Entry, ...]:

@@ -15,6 +15,7 @@ from sidecars.memory.decision_record import write_decision
 from sidecars.memory.party_record import MODES, PartyDecision, PartyRecord
 from sidecars.memory.place import STATE, check_agent
 from sidecars.memory.record import Sidecar, one_line
+from sidecars.memory.secret_rules import without_secret
 from sidecars.memory.sessions import Saved, SessionId, load, save
 from sidecars.memory.store import MemoryStore, write_file
 from witness.errors import NotFoundError, UsageError
@@ -138,7 +139,7 @@ def end_party(store: MemoryStore, party: Party, record: PartyRecord) -> tuple[Pa
 
 
 def decision_content(party: Party, record: PartyRecord, decision: PartyDecision) -> dict[str, Any]:
-    """A decision as its own file holds it, without its id."""
+    """A decision as its own file holds it, without its id; these files go into git, so no secret may."""
     parts = {role: getattr(decision, role) for role in _ROLES if getattr(decision, role)}
     participants: dict[str, Any] = {role: {"name": name, "displayName": name} for role, name in parts.items()}
     rest = [agent for agent in record.agents if agent not in parts.values()]
@@ -154,14 +155,14 @@ def decision_content(party: Party, record: PartyRecord, decision: PartyDecision)
                 "speaker": each.agent,
                 "role": each.role,
                 "type": each.type,
-                "content": each.content,
+                "content": without_secret(each.content),
             }
             for each in record.contributions
         ],
-        "decision": decision.decision,
-        "rationale": decision.rationale,
+        "decision": without_secret(decision.decision),
+        "rationale": without_secret(decision.rationale),
         "confidence": decision.confidence,
-        "dissent": decision.dissent,
+        "dissent": without_secret(decision.dissent),
         "outcome": decision.outcome,
         "date": party.started_at,
         "party": party.id,

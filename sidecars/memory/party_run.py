@@ -27,6 +27,7 @@ from sidecars.memory.party_forms import (
 )
 from sidecars.memory.party_record import Contribution, PartyDecision, PartyRecord
 from sidecars.memory.remembering import NEW_PER_SESSION
+from sidecars.memory.secret_rules import without_secret
 
 MOST_ROUNDS = 3
 # What proponent and opponent do in each round of a debate.
@@ -192,7 +193,8 @@ class PartyRun:
         return self._speaker.answer(turn.agent, self._briefings[turn.agent], prompt, form)
 
     def _say(self, turn: Turn, content: str, relations: Mapping[str, tuple[str, ...]]) -> None:
-        spoken = Contribution(turn.agent, turn.round, self._party.role(turn.agent), turn.type, content, relations)
+        said, role = without_secret(content), self._party.role(turn.agent)
+        spoken = Contribution(turn.agent, turn.round, role, turn.type, said, relations)
         self._note(replace(self.record, contributions=(*self.record.contributions, spoken)))
 
     def _note(self, record: PartyRecord) -> None:

@@ -16,8 +16,14 @@ _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 STATE = Path("_mdan") / "state"
 SUFFIX = ".sidecar.json"
 ROOT_VARIABLE = "GT_MEMORY_ROOT"
+ROOT_VARIABLES = (ROOT_VARIABLE, "MDAN_PROJECT_ROOT")
 # Names the session where it is not the polecat's own run: in a party.
 SESSION_VARIABLE = "GT_MEMORY_SESSION"
+
+
+def is_agent(name: str) -> bool:
+    """Whether it can be an agent's name: it becomes a file name, so it must not lead elsewhere."""
+    return _AGENT.fullmatch(name) is not None and ".." not in name
 
 
 def check_agent(name: str) -> str:
@@ -26,7 +32,7 @@ def check_agent(name: str) -> str:
     Raises:
         UsageError: as a file name it could lead elsewhere.
     """
-    if not _AGENT.fullmatch(name) or ".." in name:
+    if not is_agent(name):
         raise UsageError(
             f"agent {name!r} is not a usable name: letters, digits, '.', '_' and '-', at most 128,"
             " beginning with a letter or digit, no '..'"
@@ -104,7 +110,7 @@ def find_root(start: Path, environ: Mapping[str, str] | None = None) -> Path:
         The variable's value; else the nearest folder upwards with ``_mdan``; else the repository; else ``start``.
     """
     environ = os.environ if environ is None else environ
-    for variable in (ROOT_VARIABLE, "MDAN_PROJECT_ROOT"):
+    for variable in ROOT_VARIABLES:
         if environ.get(variable):
             return Path(environ[variable]).expanduser().absolute()
     start = start.absolute()

@@ -224,4 +224,9 @@ def _session_to_json(session: Session) -> dict[str, Any]:
 
 def dump(sidecar: Sidecar) -> bytes:
     """The bytes of the file."""
-    return (json.dumps(sidecar_to_json(sidecar), ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+    content = sidecar_to_json(sidecar)
+    try:
+        return (json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+    except UnicodeEncodeError:
+        # Another writer's key holds half a character, which JSON can escape and UTF-8 cannot write.
+        return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()

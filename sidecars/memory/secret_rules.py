@@ -77,6 +77,12 @@ def find_secret(text: str) -> str:
     return ""
 
 
+def without_secret(text: str) -> str:
+    """The text, or a word about what was left out when it holds a secret."""
+    kind = find_secret(text)
+    return f"[left out: it holds what looks like a secret ({kind})]" if kind else text
+
+
 def _looks_chosen(value: str) -> bool:
     # "password is required", "token: string" and "API_KEY=$KEY" speak about a secret; "hunter2" and "S3cr-et" are one.
     if len(value) < _NAMED_LENGTH or _REFERENCE.fullmatch(value):

@@ -18,10 +18,10 @@ from uuid import uuid4
 
 from sidecars.memory.entry import Applied, Entry, Refused, entries_of, entry_to_line
 from sidecars.memory.lock import LOCK_WAIT, foreign_locked, locked
-from sidecars.memory.place import SUFFIX, Place, place_of, sidecars_folder
+from sidecars.memory.place import SUFFIX, Place, is_agent, place_of, sidecars_folder
 from sidecars.memory.protocol import apply, replay
 from sidecars.memory.reading import Reading, parse, read_sidecar
-from sidecars.memory.record import Sidecar, dump, empty_sidecar, iso
+from sidecars.memory.record import Sidecar, dump, empty_sidecar, iso, one_line
 from witness.clock import Clock, SystemClock
 from witness.errors import WitnessError
 
@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 # A memory file holds at most 50 short lines; what is larger than this is none.
 _SIZE_LIMIT = 4 * 1024 * 1024
+_LONGEST_SESSION = 128
 
 
 class MemoryFileError(WitnessError):
@@ -67,11 +68,12 @@ class MemoryStore:
         return place_of(self.root, agent)
 
     def agents(self) -> list[str]:
-        """Who has a memory here."""
+        """Who has a memory here; files that no agent could have are passed over."""
         folder = sidecars_folder(self.root)
         if not folder.is_dir():
             return []
-        return sorted(path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.name.endswith(SUFFIX))
+        names = (path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.name.endswith(SUFFIX))
+        return sorted(filter(is_agent, names))
 
     def exists(self, agent: str) -> bool:
         """Whether the agent has a memory or a journal of one."""
@@ -109,7 +111,7 @@ class MemoryStore:
             MemoryBusyError, MemoryFileError: nothing was written.
         """
         place = self.place(agent)
-        entry = Entry(uuid4().hex, self.now, session, op, dict(data or {}))
+        entry = Entry(uuid4().hex, self.now, one_line(session)[:_LONGEST_SESSION] or "unknown", op, dict(data or {}))
         try:
             _make_folder(place.folder)
             with locked(place.lock, self._clock, self._wait):

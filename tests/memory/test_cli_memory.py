@@ -174,6 +174,17 @@ def test_lint_of_all_of_one_and_of_a_file(gt: Cli) -> None:
     assert gt("lint", str(bad), "--json").out.count('"error"') == 1
 
 
+def test_a_working_directory_that_is_gone_is_no_traceback(gt: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = gt.project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    ran = gt("list")
+    assert (ran.code, ran.err) == (2, "gt: the working directory is gone: say which --project is meant\n")
+    monkeypatch.setenv("GT_MEMORY_ROOT", str(gt.project))
+    assert gt("add", "ada", "still possible").code == 0
+
+
 def test_relate_needs_two(gt: Cli) -> None:
     assert gt("relate", "ada", "agrees_with", "bob").out == "seen 1 time(s)\n"
     assert gt("relate", "ada", "agrees_with", "bob").out == "a relationship now\n"

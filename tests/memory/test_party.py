@@ -178,6 +178,18 @@ def test_a_secret_in_a_party_is_left_out_and_told(store: MemoryStore) -> None:
     assert "hunter2" not in store.place("ada").file.read_text()
 
 
+def test_a_secret_that_was_said_stands_in_no_decision_record(store: MemoryStore) -> None:
+    party, _ = _start(store)
+    said = {"agent": "ada", "content": "The password is hunter2."}
+    decision = {**RECORD["decisions"][0], "rationale": "since the password is hunter2", "positions": {}}
+    record = _read({**RECORD, "contributions": [said, *RECORD["contributions"][1:]], "decisions": [decision]})
+    _, saved = end_party(store, party, record)
+    assert "secret" in saved["ada"].refused[0]
+    for path in store.root.rglob("*"):
+        assert not path.is_file() or b"hunter2" not in path.read_bytes(), path
+    assert "left out" in json.loads((store.root / FOLDER / "DR-001.json").read_text())["rounds"][0]["content"]
+
+
 def test_numbers_follow_the_highest_and_an_id_is_never_overwritten(store: MemoryStore) -> None:
     folder = store.root / FOLDER
     folder.mkdir(parents=True)

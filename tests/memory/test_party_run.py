@@ -133,6 +133,13 @@ def test_nothing_to_say_is_a_pass_in_a_discussion_only(store: MemoryStore) -> No
         _hold(store, "debate", Scripted(take_turn={"content": " "}))
 
 
+def test_a_secret_that_is_said_is_neither_kept_nor_passed_on(store: MemoryStore) -> None:
+    speaker = Scripted(take_turn={"content": "The password is hunter2."})
+    run, _ = _hold(store, "discussion", speaker, rounds=1)
+    assert "hunter2" not in str(run.record.to_json())
+    assert not any("hunter2" in prompt for _, _, prompt, _ in speaker.asked)
+
+
 def test_only_others_in_the_room_can_be_agreed_with(store: MemoryStore) -> None:
     turn = {"content": "x", "agrees_with": ["bob", "ada", "joe", "bob", 3], "complements": "bob"}
     run, _ = _hold(store, "discussion", Scripted(take_turn=turn), rounds=1)

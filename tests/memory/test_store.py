@@ -16,6 +16,7 @@ import pytest
 from sidecars.memory import store as store_module
 from sidecars.memory.entry import RuleError
 from sidecars.memory.lock import MemoryBusyError, foreign_locked, locked
+from sidecars.memory.reading import parse
 from sidecars.memory.store import MemoryFileError, MemoryStore
 from tests.memory.files import MDAN, TEMPLATE, validator, write
 from witness.clock import ManualClock, SystemClock
@@ -176,6 +177,21 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(store: MemoryStore, tmp
     place.file.symlink_to(outside)
     with pytest.raises(MemoryFileError):
         store.read("ada")
+
+
+def test_what_a_shell_hands_over_need_not_be_utf_8(store: MemoryStore, tmp_path: Path) -> None:
+    write(tmp_path, "ada", b'{"memories": [], "mood": "\\ud800"}')
+    store.change("ada", "add", "s\udcff", {"content": "half \udcff a character", "tags": ["\udcff"]})
+    store.fold("ada")
+    assert _contents(store) == ["half a character"]
+    assert parse(store.place("ada").file.read_bytes())["mood"] == "\ud800"
+
+
+def test_files_that_no_agent_could_have_are_passed_over(store: MemoryStore, tmp_path: Path) -> None:
+    write(tmp_path, "ada", TEMPLATE)
+    write(tmp_path, ".hidden", TEMPLATE)
+    write(tmp_path, "a b", TEMPLATE)
+    assert store.agents() == ["ada"]
 
 
 # -- locks ------------------------------------------------------------------------------------------------------------

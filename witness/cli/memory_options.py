@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from witness.cli.context import own_group
-from witness.errors import NotFoundError
+from witness.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from sidecars.memory.record import Sidecar
@@ -40,10 +40,18 @@ def json_option(command: _F) -> _F:
 
 def open_store(project: Path | None) -> MemoryStore:
     """The memories of the project that is given, else of the one around the working directory."""
-    from sidecars.memory.place import find_root
+    from sidecars.memory.place import ROOT_VARIABLES, find_root
     from sidecars.memory.store import MemoryStore
 
-    return MemoryStore(project.absolute() if project else find_root(Path.cwd()))
+    if project is not None:
+        return MemoryStore(project.absolute())
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was deleted under us: what the environment names still stands
+        here = Path("/")
+        if not any(os.environ.get(name) for name in ROOT_VARIABLES):
+            raise UsageError("the working directory is gone: say which --project is meant") from None
+    return MemoryStore(find_root(here))
 
 
 def which_session(store: MemoryStore, agent: str, given: str, *, fresh: bool = False) -> SessionId:
