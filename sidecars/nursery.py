@@ -93,9 +93,7 @@ class Nursery:
         """Bind the socket. The caller holds the lock, so a socket that stands there is a dead one's."""
         os.chdir(self._runtime)  # the kernel limits a socket's path; a relative one is short
         Path("nursery.sock").unlink(missing_ok=True)
-        old = os.umask(0o077)
         self._listener.bind("nursery.sock")
-        os.umask(old)
         self._listener.listen(64)
 
     def serve(self) -> None:
@@ -282,6 +280,7 @@ def main(runtime: Path) -> int:
         up = select.select([read_end], [], [], 30)[0] and os.read(read_end, 1)
         return 0 if up else 1
     os.setsid()
+    os.umask(0o077)  # whatever we or our children write is the user's alone
     nursery = Nursery(runtime)
     nursery.open()
     _preload()
@@ -292,7 +291,11 @@ def main(runtime: Path) -> int:
     os.close(write_end)
     os.close(read_end)
     _close_standard_streams()
-    nursery.serve()
+    try:
+        nursery.serve()
+    finally:  # never reached in a child: that one leaves by os._exit
+        for name in ("nursery.sock", "nursery.json"):
+            Path(name).unlink(missing_ok=True)
     return 0
 
 

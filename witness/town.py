@@ -253,6 +253,7 @@ class Town:
         socket, directory = self._tmux_place_here()
         path = self.make_runtime() / _TMUX_PLACE
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        temporary.touch(mode=0o600)
         temporary.write_text(json.dumps({"socket": socket, "directory": directory}), encoding="utf-8")
         temporary.replace(path)
 

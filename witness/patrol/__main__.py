@@ -40,6 +40,7 @@ def main(argv: list[str]) -> int:
 
 def serve(town: Town, *, linger: bool, ready: int | None = None) -> int:
     """Hold the town and supervise it; ``ready`` is a pipe that is told when requests are taken."""
+    os.umask(0o077)  # whatever the Witness writes is the user's alone
     try:
         with town_lock(town, patience=_PATROL_SECONDS):
             daemon = Daemon(town, linger=linger)

@@ -97,9 +97,7 @@ class Daemon:
         """Bind the socket and record who we are; from now on requests are taken."""
         os.chdir(self._town.runtime)  # a relative path is short enough for the kernel
         Path("witness.sock").unlink(missing_ok=True)
-        old = os.umask(0o077)
         self._listener.bind("witness.sock")
-        os.umask(old)
         self._listener.listen(128)
         self._selector.register(self._listener, selectors.EVENT_READ, "listener")
         self._selector.register(self._wake_read, selectors.EVENT_READ, "wake")
