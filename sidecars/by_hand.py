@@ -7,13 +7,11 @@ import re
 import select
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecars.assembly import furnish
-from sidecars.inject.deliver import Deliverer
-from sidecars.inject.typing import Typist
 from sidecars.judge.rules import tool_filter
 from sidecars.material import gather
 from sidecars.observe.life import AgentLife
@@ -22,13 +20,19 @@ from sidecars.observe.pane import PaneWatch
 from sidecars.observer import Observer
 from sidecars.sidecar_type import SidecarType
 from witness.assignment import Assignment
-from witness.clock import SystemClock
-from witness.errors import NotFoundError
+from witness.clock import Clock, SystemClock
+from witness.errors import NotFoundError, TmuxError
 from witness.identity import ProcessId
 from witness.journal import Decision, Journal
 from witness.names import GroupId
 from witness.settings import Settings
+from witness.transport.claims import waiting
+from witness.transport.clients import ANY, CLIENTS, Client, client_for, client_named
+from witness.transport.idle import STILL, IdlePoller
 from witness.transport.tmux import Pane, Tmux
+
+# How long --once waits for an idle prompt to say in it what it has found.
+_ONCE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,8 @@ class Watch:
         kind: the sidecar's type, with poll, judge and model as wished.
         argument: what the type is given, as ``docs/api-spec.md``.
         workdir: the project.
-        queue: a nudge queue that somebody drains; None types into the pane when the agent is idle.
+        queue: a nudge queue that somebody drains; None types into the pane when its prompt is idle.
+        client: the agent's client, empty to find it out.
         once: one look only.
         dry: judge and show, inject nothing, remember nothing.
     """
@@ -52,6 +57,7 @@ class Watch:
     argument: str
     workdir: Path
     queue: Path | None = None
+    client: str = ""
     once: bool = False
     dry: bool = False
 
@@ -102,22 +108,20 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
         group=GroupId("none", "by-hand", f"pane-{pane.pid}"),
         session=order.session,
         socket=order.socket,
-        queue=str(order.queue or ""),
+        queue=str(order.queue or folder / "queue"),
     )
     parts = furnish(order.kind, gather(order.kind, assignment), settings or Settings(), order.workdir)
     if parts.lack:
         sys.stderr.write(f"gt-sidecar: {parts.lack}\n")
     if not order.dry:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    typist = Typist(tmux, order.session, clock)
+    mouth = _Mouth(tmux, order, _client(order, pane), Path(assignment.queue), clock)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(Path(":memory:") if order.dry else folder / "witness.db"))
-        observer = parts.observer(assignment, journal, clock, aloud=False)
-        if not order.dry:
-            observer.speak_through(Deliverer(assignment, clock) if order.queue else typist)
+        observer = parts.observer(assignment, journal, clock, aloud=not order.dry)
         life = stack.enter_context(AgentLife(_identity(pane)))
         screen = PaneWatch(parts.kind, lambda lines: tmux.capture(order.session, lines), str(order.workdir), clock)
-        _look_until_it_ends(order, observer, screen, typist, life)
+        _look_until_it_ends(order, observer, screen, mouth, life)
     return 0
 
 
@@ -139,19 +143,64 @@ def _identity(pane: Pane) -> ProcessId:
     return ProcessId(pane.pid, int(psutil.Process(pane.pid).create_time() * 1000))
 
 
-def _look_until_it_ends(order: Watch, observer: Observer, screen: PaneWatch, typist: Typist, life: AgentLife) -> None:
+def _client(order: Watch, pane: Pane) -> Client:
+    """The client in a pane, by the command lines of its processes."""
+    import psutil
+
+    if order.client:
+        if (named := client_named(order.client)) is None:
+            raise NotFoundError("client", order.client, ", ".join(client.name for client in CLIENTS))
+        return named
+    with suppress(psutil.Error):
+        first = psutil.Process(pane.pid)
+        for process in [first, *first.children(recursive=True)]:
+            with suppress(psutil.Error):
+                if (found := client_for(process.cmdline())) is not ANY:
+                    return found
+    return ANY
+
+
+class _Mouth:
+    """Where nobody drains the queue, what waits is typed into the prompt once that is proven idle."""
+
+    def __init__(self, tmux: Tmux, order: Watch, client: Client, queue: Path, clock: Clock) -> None:
+        self._poller = IdlePoller(tmux, clock)
+        self._session, self._client, self._queue = order.session, client, queue
+        self._typed_by_us = order.queue is None and not order.dry and client.prompt is not None
+        if order.queue is None and not order.dry and client.prompt is None:
+            sys.stderr.write(f"gt-sidecar: the prompt of {client.title} is not known, so nothing is typed into it\n")
+
+    @property
+    def full(self) -> bool:
+        """Whether something waits that only we would deliver."""
+        return self._typed_by_us and bool(waiting(str(self._queue)))
+
+    def speak(self) -> None:
+        """Type what waits, if the prompt was idle at the last call already."""
+        if self.full:
+            with suppress(TmuxError):
+                self._poller.tick(self._session, self._client, self._queue)
+
+
+def _look_until_it_ends(order: Watch, observer: Observer, screen: PaneWatch, mouth: _Mouth, life: AgentLife) -> None:
     wanted = tool_filter(order.kind.tools)
+    clock = SystemClock()
+    patience = clock.monotonic() + _ONCE_SECONDS
+    looked = False
     while not life.ended:
         seen: list[Observation] = []
-        if screen.due == 0.0:
+        if screen.due == 0.0 and not (order.once and looked):
+            looked = True
             seen = [each for each in screen.look() if not each.tool or wanted(each.tool)]
         _tell(observer.take(seen))
         if observer.due == 0.0 or (order.once and observer.due is not None):
             _tell(observer.ask())
-        typist.flush()
-        if order.once:
+        mouth.speak()
+        if order.once and not (mouth.full and clock.monotonic() < patience):
             return
         waits = [screen.due, order.kind.poll, *([] if observer.due is None else [observer.due])]
+        if mouth.full:
+            waits.append(STILL)
         file = life.fileno()
         select.select([file] if file >= 0 else [], [], [], max(0.05, min(waits)))
 

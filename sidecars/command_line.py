@@ -23,11 +23,12 @@ from witness.town import Town
 @click.option("--socket", default="", metavar="NAME", help="The tmux socket (default: the town's, else tmux's own).")
 @click.option("--workdir", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path())
 @click.option("--queue", type=click.Path(path_type=Path), help="A nudge queue to write to, in place of the pane.")
+@click.option("--client", default="", metavar="NAME", help="claude, codex, gemini, … (default: found out).")
 @click.option("--once", is_flag=True, help="Look once and end.")
 @click.option("--dry-run", is_flag=True, help="Show what would be said; say nothing.")
 def command(
     session: str, name: str, argument: str, interval: str, judge: str, socket: str, workdir: Path,
-    queue: Path | None, once: bool, dry_run: bool,
+    queue: Path | None, client: str, once: bool, dry_run: bool,
 ) -> None:  # fmt: skip
     """Observe any tmux session with one sidecar: no Witness and no town are needed.
 
@@ -59,6 +60,7 @@ def command(
         argument=argument or inline,
         workdir=workdir.resolve(),
         queue=queue,
+        client=client,
         once=once,
         dry=dry_run,
     )

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
-from sidecars.inject.deliver import address, compose
+from sidecars.inject.deliver import Deliverer, address, compose
 from sidecars.inject.gate import Gates
 from sidecars.judge.pace import Pace
 from sidecars.judge.verdict import Judge, Verdict, quoted_from
@@ -23,14 +22,6 @@ from witness.journal import Decision, Journal, Usage
 
 _STALE = 600.0
 _MOST_WAITING = 100
-
-
-class Speaker(Protocol):
-    """A way to the agent; ``sidecars.inject`` has two."""
-
-    def enqueue(self, decision: Decision, deliver_after: float = 0.0) -> str: ...
-
-    def waits(self, decision: str) -> bool: ...
 
 
 class Observer:
@@ -55,7 +46,7 @@ class Observer:
         gates: Gates,
         journal: Journal,
         clock: Clock,
-        deliverer: Speaker | None,
+        deliverer: Deliverer | None,
     ) -> None:
         self._kind, self._assignment, self._judge, self._gates = kind, assignment, judge, gates
         self._journal, self._clock, self._deliverer = journal, clock, deliverer
@@ -157,10 +148,6 @@ class Observer:
                 self._journal.decisions.stage(decision.id, "enqueued")
             else:
                 self._deliver(decision, 0.0)
-
-    def speak_through(self, deliverer: Speaker) -> None:
-        """Say signals aloud from now on, by another way than the session's queue."""
-        self._deliverer = deliverer
 
     # -- one verdict ------------------------------------------------------------------------------------------------
 

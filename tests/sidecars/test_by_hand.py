@@ -11,26 +11,35 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.inject.typing import Typist, is_idle
-from tests.sidecars.observe.test_screen import BOX, BUSY, EDIT, RULE, screen
-from witness.clock import ManualClock
-from witness.journal import Decision
+from tests.sidecars.observe.test_screen import EDIT, screen
 from witness.transport.tmux import Tmux
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
-# A stand-in for a client's screen: it paints one frame, then shows every line that is typed to it.
+# A stand-in for a client's screen: a frame with an input box, in which typed text is shown until Enter takes it.
 PAINTER = """
-import sys, termios
-state = termios.tcgetattr(0)
-state[3] &= ~termios.ECHO
-termios.tcsetattr(0, termios.TCSANOW, state)
-sys.stdout.write("\\x1b[2J\\x1b[H" + open(sys.argv[1]).read())
-sys.stdout.flush()
+import os, re, sys, tty
+tty.setraw(0)
+frame, typed, taken = open(sys.argv[1]).read(), "", ""
+above, _, below = frame.rpartition("\\u276f ")
+
+def paint():
+    text = above + "\\u276f " + typed + below
+    os.write(1, ("\\x1b[2J\\x1b[H" + text.replace("\\n", "\\r\\n")).encode())
+
+paint()
 open(sys.argv[1] + ".painted", "w").close()
-for line in sys.stdin:
-    with open(sys.argv[1] + ".typed", "a") as heard:
-        heard.write(line)
+while True:
+    data = os.read(0, 4096).decode()
+    if not data:
+        break
+    if data == "\\r":
+        with open(sys.argv[1] + ".typed", "w") as heard:
+            heard.write(typed + "\\n")
+        typed = ""
+    else:
+        typed += re.sub("\\x1b\\\\[20[01]~", "", data)
+    paint()
 """
 
 
@@ -84,10 +93,17 @@ def test_one_look_says_what_it_would_say(session: Tmux, tmp_path: Path) -> None:
 
 @needs_tmux
 def test_it_types_into_an_idle_client_and_remembers(session: Tmux, tmp_path: Path) -> None:
-    arguments = ("--session", "work", "--type", "scope:issue.md", "--once")
+    arguments = ("--session", "work", "--type", "scope:issue.md", "--once", "--client", "claude")
     assert run(tmp_path, session, *arguments).stdout.startswith("injected:")
     assert await_file(tmp_path / "frame.typed").startswith("[sidecar:scope] src/sum.py")
     assert run(tmp_path, session, *arguments).stdout.startswith("refused: [sidecar:scope] src/sum.py")
+
+
+@needs_tmux
+def test_nothing_is_typed_into_what_is_no_known_client(session: Tmux, tmp_path: Path) -> None:
+    arguments = ("--session", "work", "--type", "scope:issue.md", "--once", "--client", "any")
+    assert run(tmp_path, session, *arguments).stdout.startswith("injected:")
+    assert not (tmp_path / "frame.typed").exists()
 
 
 @needs_tmux
@@ -112,6 +128,7 @@ def test_it_ends_with_the_session(session: Tmux, tmp_path: Path) -> None:
         (("--session", "work", "--type", "specs", "--spec", "missing.md"), "missing.md: no such file"),
         (("--session", "work", "--type", "scope", "--interval", "soon"), "--interval: 'soon' is not a duration"),
         (("--session", "work", "--type", "scope", "--judge", "oracle"), "'oracle' is no judge"),
+        (("--session", "work", "--type", "scope", "--client", "cobol"), "no client named 'cobol'"),
         (("--type", "scope"), "Missing option '--session'"),
     ],
 )
@@ -121,53 +138,3 @@ def test_bad_usage_is_one_line(session: Tmux, tmp_path: Path, arguments: tuple[s
     (line,) = done.stderr.splitlines()
     assert line.startswith("gt-sidecar: ")
     assert words in line
-
-
-@pytest.mark.parametrize(
-    ("shown", "idle"),
-    [
-        (BOX, True),
-        (f"{RULE}\n❯\xa0\n{RULE}\n  status", True),
-        (BUSY, False),
-        (f"{RULE}\n❯ half a sentence\n{RULE}\n  status", False),
-        (f"{RULE}\n Do you want to proceed?\n ❯ 1. Yes\n   2. No", False),
-        ("$ ", False),
-        ("", False),
-    ],
-)
-def test_only_an_empty_box_at_rest_is_idle(shown: str, idle: bool) -> None:
-    assert is_idle(f"● done\n{shown}") is idle
-
-
-def test_nothing_is_typed_into_a_shell(clock: ManualClock) -> None:
-    class Shell:
-        def capture(self, session: str, lines: int) -> str:
-            return "$ "
-
-        def paste(self, session: str, text: str) -> None:
-            raise AssertionError("typed into a shell")
-
-    typist = Typist(Shell(), "work", clock)  # type: ignore[arg-type]
-    typist.enqueue(Decision("1", "r", "s", 0, 0, "injected", message="x"))
-    assert typist.flush() == []
-
-
-def test_nothing_is_typed_before_its_time(clock: ManualClock) -> None:
-    typed: list[str] = []
-
-    class Client:
-        def capture(self, session: str, lines: int) -> str:
-            return BOX
-
-        def paste(self, session: str, text: str) -> None:
-            typed.append(text)
-
-        def press(self, session: str, *keys: str) -> None:
-            typed.extend(keys)
-
-    typist = Typist(Client(), "work", clock)  # type: ignore[arg-type]
-    typist.enqueue(Decision("1", "r", "s", 0, 0, "injected", message="x"), clock.wall() + 5)
-    assert typist.flush() == []
-    clock.advance(5)
-    assert typist.flush() == ["x"]
-    assert typed == ["x", "Enter"]
