@@ -310,3 +310,11 @@ def test_a_patrol_finds_tmux_where_the_polecats_were_spawned(tmp_path: Path, mon
     assert town.tmux_place == ("mine", str(tmp_path))
     town.remember_tmux()
     assert town.tmux_place == (derive_socket(town.root), "")
+
+
+def test_a_setting_that_stands_twice_is_named(tmp_path: Path) -> None:
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "witness.yaml").write_text("stop_grace: 1s\n\nstop_grace: 2s\n")
+    with pytest.raises(DeclarationError) as caught:
+        load_settings(tmp_path)
+    assert "witness.yaml:3: stop_grace: stands twice, first in line 1" in str(caught.value)

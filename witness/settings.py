@@ -162,9 +162,15 @@ def _apply(base: Settings, path: Path) -> Settings:
         return base
     if not isinstance(raw, dict) or not isinstance(node, yaml.MappingNode):
         raise DeclarationError([Problem("the file must hold a mapping of keys to values", str(path), 1)])
-    lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
-    known = {each.name for each in fields(Settings)}
+    lines: dict[str, int] = {}
     problems, changes = [], {}
+    for key, _ in node.value:
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            # YAML lets the second one win, in silence.
+            problems.append(Problem(f"stands twice, first in line {lines[key.value]}", str(path), line, key.value))
+        lines[key.value] = line
+    known = {each.name for each in fields(Settings)}
     for key, value in raw.items():
         if key not in known:
             problems.append(Problem("unknown key", str(path), lines.get(key, 0), str(key)))

@@ -20,6 +20,8 @@ from witness.patrol import control
 from witness.patrol.spawning import Spawned
 from witness.supervise.proctree import Markers, read_table
 
+SETTINGS = "stop_grace: 1s\nspawn_settle: 50ms\n"
+
 
 class Place:
     """One town with its Witness as a library.
@@ -29,10 +31,10 @@ class Place:
         settings: text of its ``settings/witness.yaml``.
     """
 
-    def __init__(self, root: Path, settings: str = "") -> None:
+    def __init__(self, root: Path, settings: str = SETTINGS) -> None:
         self.town = Town.init(root)
         (root / "settings").mkdir(exist_ok=True)
-        (root / "settings" / "witness.yaml").write_text("stop_grace: 1s\nspawn_settle: 50ms\n" + settings)
+        (root / "settings" / "witness.yaml").write_text(settings)
         self.work = root / "work"
         self.work.mkdir(exist_ok=True)
         self.witness = Witness(self.town)
@@ -109,7 +111,7 @@ def make_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
     """Makes towns; ends what they started."""
     made: list[Place] = []
 
-    def make(name: str = "town", settings: str = "") -> Place:
+    def make(name: str = "town", settings: str = SETTINGS) -> Place:
         place = Place(tmp_path / name, settings)
         made.append(place)
         return place
