@@ -12,7 +12,7 @@ from witness.cli.context import print_json
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
 from witness.cli.remembering import open_memory
-from witness.errors import UsageError
+from witness.errors import TownNotFoundError, UsageError
 from witness.patrol.order import Order
 from witness.patrol.witness import Nuked, Witness
 from witness.town import Town
@@ -82,7 +82,7 @@ def spawn(
         memory=memory,
         remember=open_memory,
     )
-    with Witness(Town.find(workdir)) as witness:
+    with Witness(_town_for(workdir)) as witness:
         spawned = witness.carry_out(order)
     if as_json:
         print_json(spawned.as_json())
@@ -91,6 +91,16 @@ def spawn(
     for sidecar in spawned.sidecars:
         pid = sidecar.process.pid if sidecar.process else "-"
         click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))
+
+
+def _town_for(workdir: Path | None) -> Town:
+    """The town that the caller stands in; outside of any, the one that the polecat is to work in."""
+    try:
+        return Town.find()
+    except TownNotFoundError:
+        if workdir is None:
+            raise
+        return Town.find(workdir)
 
 
 @polecat.command(name="list")

@@ -17,20 +17,35 @@ class Attachment:
     Args:
         formula: name of the formula, empty when none is attached.
         variables: what was given with ``gt sling --var``.
+        prose: the rest of the description: what people wrote.
     """
 
     formula: str = ""
     variables: dict[str, str] = field(default_factory=dict)
+    prose: str = ""
+
+
+# Every field that Gas Town writes among people's words, without the marks between its words.
+_FIELDS = frozenset(
+    [
+        "attachedformula", "attachedmolecule", "attachedat", "attachedargs", "attachedvars", "dispatchedby", "nomerge",
+        "reviewonly", "mode", "convoyid", "convoy", "mergestrategy", "convoyowned", "formulavars",
+    ]
+)  # fmt: skip
 
 
 def read_attachment(description: str) -> Attachment:
     """Read a bead's description; lines that are no such field are somebody's prose."""
     formula, attached, given = "", {}, {}
     lines = description.splitlines()
+    prose: list[str] = []
+    below: set[int] = set()
     for at, line in enumerate(lines):
         key, colon, value = line.strip().partition(":")
         name = key.strip().lower().replace("_", "").replace("-", "")
-        if not colon or not (value := value.strip()):
+        value = value.strip()
+        if not colon or not value or name not in _FIELDS:
+            prose += [line] if at not in below else []
             continue
         if name == "attachedformula":
             formula = value
@@ -38,8 +53,10 @@ def read_attachment(description: str) -> Attachment:
             attached = _pairs(_list(value))
         elif name == "formulavars":
             # Several are written one below the other, and only the first stands behind the key.
-            given = _pairs([value, *_bare_pairs(lines[at + 1 :])])
-    return Attachment(formula, {**given, **attached})
+            more = _bare_pairs(lines[at + 1 :])
+            given = _pairs([value, *more])
+            below = set(range(at + 1, at + 1 + len(more)))
+    return Attachment(formula, {**given, **attached}, "\n".join(prose).strip())
 
 
 def _list(value: str) -> list[str]:

@@ -87,7 +87,7 @@ def adopt(town: Town, journal: Journal, clock: Clock, sighting: Sighting, bead: 
                 molecule=declared.molecule,
                 details={
                     FOLLOWED: True,
-                    "task": bead.title,
+                    "task": bead.task,
                     "bead": bead.id,
                     "variables": dict(declared.variables or {}),
                     "overrides": {name: dict(fields) for name, fields in settings.types.items()},

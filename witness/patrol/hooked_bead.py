@@ -34,6 +34,12 @@ class HookedBead:
     title: str = ""
     attachment: Attachment = field(default_factory=Attachment)
 
+    @property
+    def task(self) -> str:
+        """What the work is, in people's words; front matter stays at its top, where observers look for it."""
+        prose = self.attachment.prose
+        return prose if prose.startswith("---") or not self.title else f"{self.title}\n\n{prose}".strip()
+
 
 def read_hooked_bead(rig: str, polecat: str, workdir: Path, database: Mapping[str, str]) -> HookedBead:
     """Ask ``bd`` for the bead of ``rig/polecats/polecat``.
