@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from sidecars.judge.prices import dollars
 from witness.errors import TownNotFoundError, UsageError, WitnessError
+from witness.journal.records import Usage
 from witness.settings import Settings, load_settings
 from witness.town import Town
 
@@ -66,12 +68,16 @@ class AnthropicModel:
         key: the API key.
         url: base address of the endpoint; from the environment, else Anthropic's own, when empty.
         timeout: seconds for one call.
+
+    Attributes:
+        usage: what all its calls cost so far.
     """
 
     def __init__(self, name: str, key: str, url: str = "", timeout: float = _TIMEOUT) -> None:
         from anthropic import Anthropic
 
         self._name = name
+        self.usage = Usage(model=name)
         self._client = Anthropic(api_key=key, base_url=url or None, timeout=timeout, max_retries=_RETRIES)
 
     def ask(self, system: str, prompt: str, tool: Tool) -> dict[str, Any]:
@@ -92,11 +98,23 @@ class AnthropicModel:
             raise ModelError(f"{self._name} gave no answer: {_one_line(said)}") from error
         except AnthropicError as error:
             raise ModelError(f"{self._name} gave no answer: {_one_line(str(error) or type(error).__name__)}") from error
+        self._count(answer.usage)
         # Blocks are picked by type: a model that thinks puts its thoughts first.
         for block in answer.content:
             if block.type == "tool_use" and block.name == tool.name and isinstance(block.input, dict):
                 return dict(block.input)
         raise ModelError(f"{self._name} did not answer with {tool.name} (stopped: {answer.stop_reason})")
+
+    def _count(self, reported: Any) -> None:
+        counts = {
+            "input_tokens": reported.input_tokens,
+            "cached_tokens": reported.cache_read_input_tokens,
+            "cache_written_tokens": reported.cache_creation_input_tokens,
+            "output_tokens": reported.output_tokens,
+        }
+        sums = {name: getattr(self.usage, name) + (count or 0) for name, count in counts.items()}
+        usage = replace(self.usage, calls=self.usage.calls + 1, **sums)
+        self.usage = replace(usage, dollars=dollars(usage))
 
     def close(self) -> None:
         """Close its connections."""

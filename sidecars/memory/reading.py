@@ -7,7 +7,6 @@ are filled in silence; whatever had to be changed is told, so that the store can
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -27,10 +26,7 @@ from sidecars.memory.record import (
     new_id,
     one_line,
 )
-
-# What a memory is worth whose writer did not say: the protocol's value for an inference.
-DEFAULT_CONFIDENCE = 0.5
-_WORDS_FOR_CONFIDENCE = {"high": 0.8, "medium": 0.6, "low": 0.5}
+from sidecars.memory.values import as_choice, as_confidence, as_count, as_list, as_object, as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +88,24 @@ def read_sidecar(raw: Mapping[str, Any], agent: str, now: str) -> Reading:
         now: ISO date for times that the file does not give.
     """
     repairs: list[str] = []
-    sessions = _whole(raw.get("sessions_participated"), 0, "sessions_participated", repairs)
-    created = _text(raw.get("created_at"), now)
+    sessions = as_count(raw.get("sessions_participated"), 0, "sessions_participated", repairs)
+    created = as_text(raw.get("created_at"), now)
     memories = []
-    for index, item in enumerate(_list(raw.get("memories"), "memories", repairs)):
+    for index, item in enumerate(as_list(raw.get("memories"), "memories", repairs)):
         memory = read_memory(item, f"memories[{index}]", sessions, created, repairs)
         if memory is not None:
             memories.append(memory)
     decisions = []
-    for index, item in enumerate(_list(raw.get("decision_history"), "decision_history", repairs)):
+    for index, item in enumerate(as_list(raw.get("decision_history"), "decision_history", repairs)):
         entry = _read_decision(item, f"decision_history[{index}]", repairs)
         if entry is not None:
             decisions.append(entry)
     return Reading(
         Sidecar(
             agent=agent,
-            display_name=one_line(_text(raw.get("displayName"), agent)) or agent,
+            display_name=one_line(as_text(raw.get("displayName"), agent)) or agent,
             created_at=created,
-            last_updated=_text(raw.get("last_updated"), created),
+            last_updated=as_text(raw.get("last_updated"), created),
             sessions_participated=sessions,
             memories=_with_own_ids(memories, repairs),
             relationships=_read_relationships(raw.get("relationships"), repairs),
@@ -159,22 +155,22 @@ def read_memory(item: Any, where: str, sessions: int, now: str, repairs: list[st
         content = content[: CONTENT_LIMIT - 1].rstrip() + "…"
     tags = item.get("tags")
     return Memory(
-        id=one_line(_text(item.get("id"), ""))[:64],
-        type=_choice(item.get("type"), MEMORY_TYPES, "observation", f"{where}.type", repairs),
+        id=one_line(as_text(item.get("id"), ""))[:64],
+        type=as_choice(item.get("type"), MEMORY_TYPES, "observation", f"{where}.type", repairs),
         content=content,
-        source_session=one_line(_text(item.get("source_session"), "")) or "unknown",
-        confidence=_confidence(item.get("confidence"), f"{where}.confidence", repairs),
-        created_at=_text(item.get("created_at"), now),
+        source_session=one_line(as_text(item.get("source_session"), "")) or "unknown",
+        confidence=as_confidence(item.get("confidence"), f"{where}.confidence", repairs),
+        created_at=as_text(item.get("created_at"), now),
         last_reinforced_session=_session_of(item, sessions, f"{where}.last_reinforced_session", repairs),
         tags=tuple(one_line(tag) for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
-        evidence=one_line(_text(item.get("evidence"), "")),
-        reinforced_in=_text(item.get("reinforced_in"), ""),
+        evidence=one_line(as_text(item.get("evidence"), "")),
+        reinforced_in=as_text(item.get("reinforced_in"), ""),
         extra={key: value for key, value in item.items() if key not in _MEMORY_KEYS},
     )
 
 
 def _session_of(item: Mapping[str, Any], sessions: int, where: str, repairs: list[str]) -> int:
-    count = _whole(item.get("last_reinforced_session"), sessions, where, repairs)
+    count = as_count(item.get("last_reinforced_session"), sessions, where, repairs)
     if count > sessions:
         # It would not fade until the file has that many.
         repairs.append(f"{where}: {count} is more than the file's {sessions} sessions, taken as {sessions}")
@@ -200,15 +196,15 @@ def _fresh(seen: set[str]) -> str:
 
 
 def _read_decision(item: Any, where: str, repairs: list[str]) -> DecisionEntry | None:
-    dr_id = one_line(_text(item.get("dr_id"), "")) if isinstance(item, dict) else ""
+    dr_id = one_line(as_text(item.get("dr_id"), "")) if isinstance(item, dict) else ""
     if not dr_id:
         repairs.append(f"{where}: has no dr_id, left out")
         return None
     return DecisionEntry(
         dr_id=dr_id,
-        role=_choice(item.get("role"), ROLES, "participant", f"{where}.role", repairs),
-        position=one_line(_text(item.get("position"), ""))[:CONTENT_LIMIT],
-        outcome=_choice(item.get("outcome"), OUTCOMES, "compromised", f"{where}.outcome", repairs),
+        role=as_choice(item.get("role"), ROLES, "participant", f"{where}.role", repairs),
+        position=one_line(as_text(item.get("position"), ""))[:CONTENT_LIMIT],
+        outcome=as_choice(item.get("outcome"), OUTCOMES, "compromised", f"{where}.outcome", repairs),
         extra={key: value for key, value in item.items() if key not in _DECISION_KEYS},
     )
 
@@ -239,14 +235,14 @@ def _read_books(raw: Any) -> Bookkeeping:
         return Bookkeeping()
     sessions = {}
     names = {each.name for each in fields(Session)}
-    for name, item in _dict(raw.get("sessions")).items():
+    for name, item in as_object(raw.get("sessions")).items():
         if isinstance(item, dict) and {"holder", "opened_at"} <= item.keys():
             kept = {key: value for key, value in item.items() if key in names}
-            kept["new"] = _whole(kept.get("new"), 0, "", [])
+            kept["new"] = as_count(kept.get("new"), 0, "", [])
             sessions[name] = Session(**kept)
     evidence = {
-        kind: {other: times for other, times in _dict(counts).items() if isinstance(times, int)}
-        for kind, counts in _dict(raw.get("evidence")).items()
+        kind: {other: times for other, times in as_object(counts).items() if isinstance(times, int)}
+        for kind, counts in as_object(raw.get("evidence")).items()
         if kind in RELATIONSHIPS
     }
     forgotten = raw.get("forgotten")
@@ -261,62 +257,3 @@ def _read_books(raw: Any) -> Bookkeeping:
         ),
         extra={key: value for key, value in raw.items() if key not in ("applied", "sessions", "evidence", "forgotten")},
     )
-
-
-# -- values ----------------------------------------------------------------------------------------------------------
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any, where: str, repairs: list[str]) -> list[Any]:
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return value
-    repairs.append(f"{where}: not a list, left out")
-    return []
-
-
-def _text(value: Any, default: str) -> str:
-    return value if isinstance(value, str) and value else default
-
-
-def _whole(value: Any, default: int, where: str, repairs: list[str]) -> int:
-    if value is None:
-        return default
-    try:
-        number = int(float(value)) if not isinstance(value, bool) else -1
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if number < 0:
-        repairs.append(f"{where}: {value!r} is not a count, taken as {default}")
-        return default
-    return number
-
-
-def _choice(value: Any, allowed: tuple[str, ...], default: str, where: str, repairs: list[str]) -> str:
-    plain = value.strip().lower() if isinstance(value, str) else ""
-    if plain in allowed:
-        return plain
-    repairs.append(f"{where}: {value!r} is not one of {', '.join(allowed)}, taken as {default}")
-    return default
-
-
-def _confidence(value: Any, where: str, repairs: list[str]) -> float:
-    if value is None:
-        return DEFAULT_CONFIDENCE
-    if isinstance(value, str) and value.strip().lower() in _WORDS_FOR_CONFIDENCE:
-        return _WORDS_FOR_CONFIDENCE[value.strip().lower()]
-    try:
-        number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if 1 < number <= 100:
-        repairs.append(f"{where}: {value!r} taken as a percentage")
-        number /= 100
-    if not 0 <= number <= 1:
-        repairs.append(f"{where}: {value!r} is not between 0 and 1, taken as {DEFAULT_CONFIDENCE}")
-        return DEFAULT_CONFIDENCE
-    return round(number, 4)

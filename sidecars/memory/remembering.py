@@ -40,16 +40,7 @@ def add(sidecar: Sidecar, entry: Entry) -> Applied:
     Raises:
         RuleError: it breaks a rule.
     """
-    content = check_content(str(entry.data.get("content") or ""))
-    kind = str(entry.data.get("type") or "observation")
-    if kind not in MEMORY_TYPES:
-        raise RuleError(f"{kind!r} is not a type of memory: one of {', '.join(MEMORY_TYPES)}")
-    basis = str(entry.data.get("basis") or "observed")
-    if basis not in CONFIDENCE:
-        raise RuleError(f"{basis!r} is not what a memory can rest on: one of {', '.join(CONFIDENCE)}")
-    evidence = one_line(str(entry.data.get("evidence") or ""))[:CONTENT_LIMIT]
-    tags = tuple(dict.fromkeys(filter(None, (one_line(str(tag)) for tag in entry.data.get("tags") or ()))))
-    refuse_secrets(evidence, *tags)
+    content, kind, basis, evidence, tags = _checked(entry)
     same = next((each for each in sidecar.memories if sameness(each.content) == sameness(content)), None)
     if same is not None:
         at_least = replace(same, confidence=max(same.confidence, CONFIDENCE[basis]))
@@ -77,6 +68,20 @@ def add(sidecar: Sidecar, entry: Entry) -> Applied:
     if len(content) > CONTENT_TARGET:
         note += f" ({len(content)} characters: {CONTENT_TARGET} are the aim)"
     return Applied(replace(sidecar, memories=kept), note, memory)
+
+
+def _checked(entry: Entry) -> tuple[str, str, str, str, tuple[str, ...]]:
+    content = check_content(str(entry.data.get("content") or ""))
+    kind = str(entry.data.get("type") or "observation")
+    if kind not in MEMORY_TYPES:
+        raise RuleError(f"{kind!r} is not a type of memory: one of {', '.join(MEMORY_TYPES)}")
+    basis = str(entry.data.get("basis") or "observed")
+    if basis not in CONFIDENCE:
+        raise RuleError(f"{basis!r} is not what a memory can rest on: one of {', '.join(CONFIDENCE)}")
+    evidence = one_line(str(entry.data.get("evidence") or ""))[:CONTENT_LIMIT]
+    tags = tuple(dict.fromkeys(filter(None, (one_line(str(tag)) for tag in entry.data.get("tags") or ()))))
+    refuse_secrets(evidence, *tags)
+    return content, kind, basis, evidence, tags
 
 
 def check_content(text: str) -> str:

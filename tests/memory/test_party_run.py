@@ -219,7 +219,9 @@ def test_a_party_is_run_against_a_messages_server_and_saved(
     store.change("ada", "add", "s", {"content": "the repository split cost a week"})
     with ModelServer(_script) as server:
         assert _run_cli(monkeypatch, server.url, "--mode", "debate", "--json") == 0
-    out = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    out = json.loads(printed.out)
+    assert "13 calls of claude-haiku-5-5, 130 tokens in, 65 out, $0.0000" in printed.err
     assert out["decisions"] == ["DR-001"]
     validator("decision-record")(json.loads((store.root / FOLDER / "DR-001.json").read_text()))
     assert store.read("ada").relationships["agrees_with"] == ("bob",)
@@ -241,8 +243,8 @@ def test_a_server_that_breaks_off_leaves_a_record_that_can_be_saved(
     turns = iter([*[{"content": "Yes indeed."}] * 4, 400])
     with ModelServer(lambda request: next(turns)) as server:
         assert _run_cli(monkeypatch, server.url) == 1
-    error = capsys.readouterr().err
-    assert len(error.splitlines()) == 1
+    costs, error = capsys.readouterr().err.splitlines()
+    assert costs.startswith("4 calls")
     command = shlex.split(error.partition("until then: ")[2])
     assert command[:3] == ["gt", "party", "end"]
     main(command[1:])

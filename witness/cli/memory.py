@@ -11,7 +11,15 @@ import click
 
 from witness.cli import memory_people as people
 from witness.cli.context import find_group, open_journal, print_json
-from witness.cli.memory_options import json_option, known, open_store, project_option, session_option, which_session
+from witness.cli.memory_options import (
+    json_option,
+    known,
+    open_store,
+    project_option,
+    session_option,
+    tell_costs,
+    which_session,
+)
 from witness.errors import UsageError, WitnessError
 
 if TYPE_CHECKING:
@@ -193,6 +201,7 @@ def _learned(store: MemoryStore, agent: str, transcript: Path) -> Any:
     try:
         return learn(store.read(agent), transcript, model)
     finally:
+        tell_costs(model.usage)
         model.close()
 
 

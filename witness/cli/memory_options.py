@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sidecars.memory.record import Sidecar
     from sidecars.memory.sessions import SessionId
     from sidecars.memory.store import MemoryStore
+    from witness.journal.records import Usage
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -36,6 +37,15 @@ def session_option(command: _F) -> _F:
 
 def json_option(command: _F) -> _F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def tell_costs(usage: Usage) -> None:
+    """Say on stderr what a model's calls cost; nothing when there were none."""
+    if not usage.calls:
+        return
+    sent = usage.input_tokens + usage.cached_tokens + usage.cache_written_tokens
+    spent = f"{usage.calls} calls of {usage.model}, {sent} tokens in, {usage.output_tokens} out, ${usage.dollars:.4f}"
+    click.echo(spent, err=True)
 
 
 def open_store(project: Path | None) -> MemoryStore:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from witness.cli.context import print_json
-from witness.cli.memory_options import json_option, open_store, project_option
+from witness.cli.memory_options import json_option, open_store, project_option, tell_costs
 from witness.errors import UsageError, WitnessError
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ def _run_with_model(store: MemoryStore, wanted: _Wanted) -> None:
         begun, briefings = start_party(store, wanted.agents, wanted.topic, wanted.mode)
         _hold(store, begun, briefings, ModelSpeaker(model), wanted)
     finally:
+        tell_costs(model.usage)
         model.close()
 
 
