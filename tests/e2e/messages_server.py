@@ -56,6 +56,7 @@ class Request:
         arrived: monotonic seconds.
         kind: ``main``, ``subagent`` or ``side``.
         answered: the blocks it was given.
+        sent: monotonic seconds at which the answer was on its way.
     """
 
     number: int
@@ -63,6 +64,7 @@ class Request:
     arrived: float
     kind: str
     answered: list[Block] = field(default_factory=list)
+    sent: float = 0.0
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -187,8 +189,8 @@ class MessagesServer:
         first = texts_of((body.get("messages") or [{}])[0].get("content"))
         return "subagent" if self._subagent_prompts & {text.strip() for text in first} else "main"
 
-    def answer(self, body: dict[str, Any]) -> list[Block]:
-        """The blocks that a request is answered with."""
+    def answer(self, body: dict[str, Any]) -> Request:
+        """The request, with the blocks that it is answered with."""
         request, step = self.take(body)
         blocks = step(request) if callable(step) else step
         request.answered = blocks if isinstance(blocks, list) else [blocks]
@@ -198,7 +200,7 @@ class MessagesServer:
                 for block in request.answered
                 if "prompt" in block.get("input", {})
             }
-        return request.answered
+        return request
 
 
 class _Server(ThreadingHTTPServer):
@@ -232,12 +234,14 @@ class _Handler(BaseHTTPRequestHandler):
         elif "/v1/messages" not in self.path:
             self._send(b"{}")
         else:
-            blocks = self.server.messages.answer(body)
+            request = self.server.messages.answer(body)
+            blocks = request.answered
             with suppress(BrokenPipeError, ConnectionResetError):
                 if body.get("stream"):
                     self._send(b"".join(_stream(body, blocks)), "text/event-stream")
                 else:
                     self._send(json.dumps(_message(body, blocks)).encode())
+                request.sent = time.monotonic()
 
     def _send(self, data: bytes, kind: str = "application/json") -> None:
         self.send_response(200)

@@ -1,0 +1,246 @@
+"""The hooks: what they cost the real client per tool call, and what they cost alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench.table import Row
+from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
+from witness.clock import SystemClock
+from witness.transport.event_spool import WakeSocket
+from witness.transport.hook_dialects import hook_command, interpreter
+from witness.transport.hook_settings import session_settings
+from witness.transport.nudge_queue import Nudge, NudgeQueue
+
+_CLAUDE = Path(__file__).resolve().parents[2] / ".cache" / "claude-code" / "node_modules" / ".bin" / "claude"
+# Tool calls in a session, and sessions of each kind, interleaved so that other load meets all kinds alike.
+_CALLS, _SESSIONS = 40, 3
+_RUNS = 60
+_READS_ONLY = "import os\nwhile os.read(0, 1 << 20): pass"
+_PAYLOAD = json.dumps(
+    {
+        "session_id": "s",
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Edit",
+        "tool_input": {"file_path": "/x/y.py", "old_string": "a", "new_string": "b"},
+        "tool_response": {"filePath": "/x/y.py", "originalFile": "x" * 2000},
+    }
+).encode()
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="gt-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class _Polecat:
+    """The files of a run."""
+
+    folder: Path
+    spool: Path = field(init=False)
+    queue: NudgeQueue = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spool = self.folder / "run" / "spool"
+        self.spool.mkdir(parents=True)
+        (self.folder / "queue").mkdir()
+        self.queue = NudgeQueue(self.folder / "queue", SystemClock(), depth=10_000)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {
+            "GT_WITNESS_SPOOL": str(self.spool),
+            "GT_WITNESS_QUEUE": str(self.queue.folder),
+            "GT_WITNESS_HOOK_WAIT": "100",
+        }
+
+    def say(self, number: int = 1) -> None:
+        for each in range(number):
+            self.queue.enqueue(Nudge("sidecar:scope", f"[sidecar:scope] note {each}: " + "a few words more " * 5))
+
+
+# -- with the real client ----------------------------------------------------------------------------------------------
+
+
+def _only(command: list[str]) -> dict[str, Any]:
+    handler = {"type": "command", "command": command[0], "args": command[1:], "timeout": 10}
+    return {"hooks": {event: [{"matcher": "*", "hooks": [handler]}] for event in ("PostToolUse", "PostToolUseFailure")}}
+
+
+_KINDS: dict[str, tuple[dict[str, Any], bool]] = {
+    "no hooks": ({}, False),
+    "a hook that only reads (sh)": (_only(["/bin/sh", "-c", "cat >/dev/null"]), False),
+    "a hook that only reads (python -S -I)": (_only([interpreter(), "-S", "-I", "-c", _READS_ONLY]), False),
+    "ours, nothing to deliver": (session_settings(), False),
+    "ours, one nudge each call": (session_settings(), True),
+}
+
+
+def per_tool_call() -> list[Row]:
+    """The real Claude Code against a scripted server: from its answer to the next request, per tool call (Read)."""
+    if not _CLAUDE.exists():
+        raise FileNotFoundError("the real Claude Code is not installed: make e2e installs it")
+    gaps: dict[str, list[float]] = {kind: [] for kind in _KINDS}
+    late: dict[str, int] = dict.fromkeys(_KINDS, 0)
+    for _ in range(_SESSIONS):
+        for kind, (settings, nudged) in _KINDS.items():
+            found, missed = _session(settings, nudged)
+            gaps[kind] += found
+            late[kind] += missed
+    base = statistics.median(gaps["no hooks"])
+    return [
+        Row(
+            hook=kind,
+            calls=len(found),
+            median_ms=1000 * statistics.median(found),
+            p95_ms=1000 * statistics.quantiles(found, n=20)[-1],
+            added_ms=None if kind == "no hooks" else 1000 * (statistics.median(found) - base),
+            requests_late=late[kind] if _KINDS[kind][1] else None,
+        )
+        for kind, found in gaps.items()
+    ]
+
+
+def _session(settings: dict[str, Any], nudged: bool) -> tuple[list[float], int]:
+    with _scratch() as folder, MessagesServer() as server:
+        polecat = _Polecat(folder)
+        work = folder / "work"
+        work.mkdir()
+        (work / "a.txt").write_text("one line\n")
+        (folder / "settings.json").write_text(json.dumps(settings))
+
+        def step(request: Request) -> Block:
+            if nudged:
+                polecat.say()
+            return use("Read", file_path=str(work / "a.txt"))
+
+        server.play(*[step] * _CALLS, say("Done."))
+        environment = {
+            "HOME": str(folder),
+            "PATH": os.environ.get("PATH", os.defpath),
+            **polecat.variables,
+            **server.environment(),
+        }
+        argv = [str(_CLAUDE), "-p", "go", "--settings", str(folder / "settings.json"), "--allowedTools", "Read", "Bash"]
+        subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, env=environment, cwd=work, timeout=120, check=True
+        )
+        requests = server.of("main")
+        pairs = list(itertools.pairwise(requests))[1:_CALLS]
+        missed = sum("[sidecar:scope] note" not in after.news for _, after in pairs)
+        return [after.arrived - before.sent for before, after in pairs], missed
+
+
+# -- alone ----------------------------------------------------------------------------------------------
+
+
+def process() -> list[Row]:
+    """The hook as a process, from its start to its end, against programs that only read the same input."""
+    kinds: dict[str, tuple[list[str], int, bool]] = {
+        "sh that only reads": (["/bin/sh", "-c", "cat >/dev/null"], 0, False),
+        "python -S -I that only reads": ([interpreter(), "-S", "-I", "-c", _READS_ONLY], 0, False),
+        "ours, not a polecat": (hook_command("PostToolUse"), -1, False),
+        "ours, nothing to deliver": (hook_command("PostToolUse"), 0, False),
+        "ours, two sidecars answer first": (hook_command("PostToolUse"), 0, True),
+        "ours, one nudge": (hook_command("PostToolUse"), 1, False),
+        "ours, fifty nudges": (hook_command("PostToolUse"), 50, False),
+    }
+    spans: dict[str, list[float]] = {kind: [] for kind in kinds}
+    with _scratch() as folder:
+        polecat = _Polecat(folder)
+        for _ in range(_RUNS):
+            for kind, (argv, nudges, asked) in kinds.items():
+                polecat.say(max(nudges, 0))
+                environment = polecat.variables if nudges >= 0 else {}
+                with _judges(polecat.spool, 2 if asked else 0):
+                    spans[kind].append(_timed(argv, environment))
+                while polecat.queue.pending():  # what did not fit into one answer
+                    polecat.queue.acknowledge_all(polecat.queue.claim())
+    return [
+        Row(
+            program=kind,
+            runs=len(found),
+            median_ms=1000 * statistics.median(found),
+            p95_ms=1000 * statistics.quantiles(found, n=20)[-1],
+        )
+        for kind, found in spans.items()
+    ]
+
+
+def _timed(argv: list[str], environment: dict[str, str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(argv, input=_PAYLOAD, env=environment, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+@contextmanager
+def _judges(spool: Path, number: int) -> Iterator[None]:
+    """Sidecars that answer at once, as rules judges do after some microseconds."""
+    import select
+    import threading
+
+    sockets = [WakeSocket(spool, f"judge{each}", asked=True).__enter__() for each in range(number)]
+    done, signal = os.pipe()
+
+    def serve() -> None:
+        while True:
+            ready, _, _ = select.select([done, *sockets], [], [])
+            if done in ready:
+                return
+            for sock in sockets:
+                for wake in sock.accept():
+                    wake.answer()
+
+    thread = threading.Thread(target=serve)
+    if sockets:
+        thread.start()
+    try:
+        yield
+    finally:
+        os.close(signal)
+        if sockets:
+            thread.join()
+        os.close(done)
+        for sock in sockets:
+            sock.__exit__(None, None, None)
+
+
+def queue() -> list[Row]:
+    """The nudge queue in process: writing one (with its fsync), draining fifty."""
+    return [
+        Row(operation="enqueue one", **_spread(lambda queue: queue.enqueue(Nudge("a", "b" * 200)), 0)),
+        Row(operation="drain 50", **_spread(lambda queue: queue.deliver(lambda taken: None), 50)),
+    ]
+
+
+def _spread(work: Callable[[NudgeQueue], object], waiting: int) -> dict[str, float | int]:
+    spans = []
+    with _scratch() as folder:
+        polecat = _Polecat(folder)
+        for _ in range(30):
+            polecat.say(waiting)
+            began = time.perf_counter()
+            work(polecat.queue)
+            spans.append(time.perf_counter() - began)
+    return {
+        "runs": len(spans),
+        "median_ms": 1000 * statistics.median(spans),
+        "p95_ms": 1000 * statistics.quantiles(spans, n=20)[-1],
+    }
