@@ -203,13 +203,14 @@ def _make_folder(folder: Path) -> None:
 
 def _read(path: Path) -> bytes:
     try:
+        # Without waiting: a pipe in the place of the file would hold us for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as stream:
+            return stream.read(_SIZE_LIMIT + 1)
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise MemoryFileError(path, error) from error
-    with os.fdopen(descriptor, "rb") as stream:
-        return stream.read(_SIZE_LIMIT + 1)
 
 
 def _append(path: Path, line: bytes) -> None:

@@ -179,6 +179,14 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(store: MemoryStore, tmp
         store.read("ada")
 
 
+@pytest.mark.parametrize("name", ["ada.sidecar.json", "ada.journal.jsonl"])
+def test_a_folder_in_the_place_of_a_file_is_one_error(store: MemoryStore, name: str) -> None:
+    (store.place("ada").folder / name).mkdir(parents=True)
+    for act in (lambda: store.read("ada"), lambda: store.fold("ada"), lambda: store.change("ada", "close", "s")):
+        with pytest.raises(MemoryFileError, match="Is a directory"):
+            act()
+
+
 def test_what_a_shell_hands_over_need_not_be_utf_8(store: MemoryStore, tmp_path: Path) -> None:
     write(tmp_path, "ada", b'{"memories": [], "mood": "\\ud800"}')
     store.change("ada", "add", "s\udcff", {"content": "half \udcff a character", "tags": ["\udcff"]})
