@@ -1,0 +1,80 @@
+"""The recorded hour, and a model that knows the right answers: what is asked and heard is all that is measured."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sidecars.assembly import Parts
+from sidecars.by_hand import private_assignment
+from sidecars.judge.combined import CombinedJudge
+from sidecars.judge.rules import RulesJudge
+from sidecars.judge.verdict import Confidence, Verdict
+from sidecars.material import gather
+from sidecars.observe.observation import Observation
+from sidecars.observe.recording import Moment
+from sidecars.replay import Replay, replay
+from sidecars.type_files import load_type
+from tests.sidecars.recordings.record import SPEC, WRONG
+from witness.journal import Usage
+from witness.settings import Settings
+
+LABELS = tuple(line.partition("  #")[0] for line in WRONG.values())
+_BEGIN = 1_800_000_000.0
+
+
+def moments(kind: str) -> list[Moment]:
+    """The recording as hooks told it (``event``) or as the screen showed it (``screen``)."""
+    found = []
+    with gzip.open(Path(__file__).parent / "hour.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            row = json.loads(line)
+            if kind in row:
+                payload, screen = row.get("event"), row.get("screen")
+                found.append(Moment(_BEGIN + row["t"], f"{kind}-{number}", payload, screen))
+    return found
+
+
+class Oracle:
+    """Finds every labelled line that it is shown, and nothing else; it remembers how often it was asked."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.heard: set[str] = set()
+
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        return [], list(seen)
+
+    def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]:
+        self.calls += 1
+        shown = "\n".join(observation.rendered() for observation in seen)
+        found = [label for label in LABELS if label in shown and label not in self.heard]
+        self.heard.update(found)
+        usage = Usage(calls=1)
+        verdicts = [
+            Verdict(True, label, Confidence.HIGH, message=f"orders/http.py has {label!r}; api.md says otherwise.")
+            for label in found
+        ]
+        return [replace(each, usage=usage if at == 0 else None) for at, each in enumerate(verdicts or [Verdict(False)])]
+
+
+def run(workdir: Path, source: str, judge: str) -> tuple[Replay, Oracle]:
+    """Replay the hour for a specs sidecar.
+
+    Args:
+        workdir: an empty folder.
+        source: ``event`` or ``screen``.
+        judge: ``model`` or ``rules+model``.
+    """
+    (workdir / "docs").mkdir(exist_ok=True)
+    (workdir / "docs" / "api.md").write_text(SPEC)
+    kind = replace(load_type("specs"), judge=judge, cooldown=0.0)
+    assignment = private_assignment("specs", "docs/api.md", workdir, str(workdir))
+    material = gather(kind, assignment)
+    oracle = Oracle()
+    rules = RulesJudge(kind.rules, material)
+    parts = Parts(kind, material, Settings(), oracle if judge == "model" else CombinedJudge(rules, oracle))
+    return replay(parts, assignment, moments(source)), oracle
