@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 from sidecars.distill.answer import Claim, Draft, Spending
@@ -21,55 +20,20 @@ from sidecars.distill.errors import (
     TimeoutSpentError,
     UnparsableError,
 )
-from sidecars.distill.index import search
 from sidecars.distill.inquiry import Inquiry
+from sidecars.distill.opening import instructions, opening
 from sidecars.distill.reply import read_reply
 from sidecars.distill.text import shown
 from sidecars.distill.tools import ToolFault, Tools, definitions
 from sidecars.judge.prices import dollars, price
 from witness.journal.records import Usage
 
-# Characters of ranked passages that go with the question: most questions are answered from them alone.
-PREPASS_ROOM = 2400
 _MOST_TOKENS = 2000
 # Bytes of JSON that make a token, at the least; for what has not been sent yet.
 _BYTES_A_TOKEN = 3
 
 _LAST_STEP = "No more calls. Answer now with the JSON object, from what you have seen; name in gaps what is missing."
 _AGAIN = "That was not the JSON object that was asked for. Send it now, alone: answer, evidence, gaps, followups."
-
-
-def instructions() -> str:
-    """What a model is told about its task."""
-    return (Path(__file__).parent / "prompt.md").read_text(encoding="utf-8")
-
-
-def opening(inquiry: Inquiry, tools: Tools) -> tuple[str, tuple[Claim, ...]]:
-    """The first message: the artifacts, the passages that the index has ranked, the question.
-
-    Returns:
-        The text, and the passages as claims, for the case that nothing better comes.
-    """
-    found = search(inquiry.shelf, inquiry.question, PREPASS_ROOM)
-    entries = inquiry.shelf.artifacts.entries()
-    listed = [f"{entry.name} ({entry.size} bytes)" for entry in entries[:20]]
-    if len(entries) > 20:
-        listed.append(f"and {len(entries) - 20} more (Glob lists them)")
-    counts = ", ".join(
-        f"{each.term.text} {'' if each.exact else 'about '}{each.lines}"
-        for each in found.ranking.counts[:10]
-        if each.lines
-    )
-    several = len(entries) > 1
-    passages = [f"{each.path + ' ' if several else ''}{each.locator}: {each.quote}" for each in found.claims]
-    data = "\n".join(
-        [
-            *("Artifacts:", *listed),
-            f"{found.ranking.lines} lines in all. Lines with: {counts or 'none of the words'}.",
-            *("", "Passages:", *(passages or ["none"])),
-        ]
-    )
-    return f"{tools.framed(data)}\n\nQuestion: {inquiry.question}", found.claims
 
 
 class ModelLoop:
@@ -171,7 +135,7 @@ class ModelLoop:
         return {
             "model": self._inquiry.limits.model,
             "max_tokens": _MOST_TOKENS,
-            "system": [{"type": "text", "text": instructions(), **mark}],
+            "system": [{"type": "text", "text": instructions("Read, Grep and Glob"), **mark}],
             "thinking": {"type": "disabled"},
             "tools": definitions(),
             "tool_choice": {"type": "none"} if last else {"type": "auto"},

@@ -104,7 +104,9 @@ def _ask(backend: str, inquiry: Inquiry, endpoint: Endpoint | None) -> tuple[Dra
             raise NoBackendError("the model backend needs an API key: set GT_WITNESS_API_KEY, or use --backend index")
         helper = ModelLoop(inquiry, endpoint)
     else:
-        raise NoBackendError("claude")
+        from sidecars.distill.client import ClaudeHelper
+
+        helper = ClaudeHelper(inquiry)
     try:
         return helper.run(), helper.spending, Exit.ANSWERED
     except (BudgetError, TimeoutSpentError, UnparsableError) as error:

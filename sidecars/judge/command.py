@@ -26,7 +26,7 @@ from witness.journal.records import Usage
 from witness.names import MARKER_VARIABLE
 
 # By which everything that one judgement has started is known again.
-_TOKEN_VARIABLE = "GT_WITNESS_JUDGE"  # noqa: S105
+TOKEN_VARIABLE = "GT_WITNESS_JUDGE"  # noqa: S105
 _LONGEST_ANSWER = 64 << 10
 _LONGEST_COMPLAINT = 300
 # Gas Town's variables would let a `gt` that the program calls speak in the polecat's name; keys are not its business.
@@ -90,7 +90,7 @@ class CommandJudge:
             except subprocess.TimeoutExpired as error:
                 raise ValueError(f"no verdict within {self._kind.timeout:g} s") from error
             finally:
-                _end_tree(program, token)
+                end_tree(program, token)
             code = program.returncode
             if code != 0:
                 complaints.seek(0)
@@ -135,10 +135,10 @@ def _environment(token: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_SCRUBBED)}
     if marker := os.environ.get(MARKER_VARIABLE):
         kept[MARKER_VARIABLE] = marker
-    return kept | {_TOKEN_VARIABLE: token}
+    return kept | {TOKEN_VARIABLE: token}
 
 
-def _end_tree(program: subprocess.Popen[Any], token: str) -> None:
+def end_tree(program: subprocess.Popen[Any], token: str) -> None:
     """End everything that the program has started, also what has left its session or lost its parent.
 
     The program itself is reaped last, so that its process group cannot become somebody else's meanwhile.
@@ -148,7 +148,7 @@ def _end_tree(program: subprocess.Popen[Any], token: str) -> None:
     if not _ended(program):
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                if process.environ().get(_TOKEN_VARIABLE) == token:
+                if process.environ().get(TOKEN_VARIABLE) == token:
                     process.kill()
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(program.pid, signal.SIGKILL)
