@@ -59,7 +59,7 @@ def test_grep_shows_the_part_of_an_overlong_line_that_matches(shelved: Shelved) 
 
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    body=st.lists(st.text("abA \t", max_size=30), max_size=40),
+    body=st.lists(st.text("abA \t", max_size=30), min_size=1, max_size=40),
     pattern=st.sampled_from(["a", "^a", "b$", "a.*b", "(?i)a", "[ab]{3}", "^$", r"\s"]),
 )
 def test_grep_finds_what_python_finds_whatever_the_pieces_are(
