@@ -31,12 +31,17 @@ _LARGEST_LOG = 1_000_000
 # What a sidecar imports between its fork and its first look.
 _NEEDED = (
     "encodings.utf_8_sig",
+    "pathspec",
+    "rapidfuzz.fuzz",
     "setproctitle",
     "sidecars.assembly",
     "sidecars.loop",
     "sidecars.vigil",
     "witness.transport.nudge_queue",
+    "yaml",
 )
+# What those that ask a model import besides: two seconds and 60 MB for each, unless they share it.
+_NEEDED_WITH_A_KEY = ("anthropic", "sidecars.judge.combined", "sidecars.judge.model", "tenacity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +306,8 @@ def main(runtime: Path) -> int:
 
 def _preload() -> None:
     """Import what every child needs, once: a child that did it by itself would need 150 ms and 10 MiB for it."""
-    for module in _NEEDED:
+    with_a_key = any(name.endswith("API_KEY") for name in os.environ)
+    for module in _NEEDED + (_NEEDED_WITH_A_KEY if with_a_key else ()):
         importlib.import_module(module)
 
 
