@@ -37,19 +37,18 @@ _ALONE = (
     r"here(?:'s| is| are) (?:the|a|an|some|what|your) [^.!?,:\n]{0,40}(?=:)",
     r"let me (?:explain|clarify|check|see|think|take a look|start|begin|walk you through|help)[^.!?,:\n]{0,40}",
 )
-# These carry on into the fact itself, with or without a mark.
+# These carry on into the fact itself, with or without a mark. Hedges ("it looks like") are no filler: without them an
+# unsure statement would be a sure one.
 _LEADING = (
     r"(?:just )?(?:a )?(?:(?:quick|friendly|gentle|small|kind) )*(?:reminder|heads[- ]?up|note) that",
-    r"just (?:so you know|to let you know|letting you know|wanted to (?:say|mention|note|let you know|flag|point out))"
-    r"(?: that)?",
+    r"just (?:so you know|to let you know|letting you know|wanted to (?:say|mention|note|let you know))(?: that)?",
     r"(?:please )?(?:kindly )?(?:note|be aware|be advised|keep in mind|bear in mind|remember),? that",
-    r"please (?:note|be aware|keep in mind|bear in mind|remember)",
-    r"(?:i|we)(?: just)? (?:wanted|would like|want) to (?:say|mention|note|let you know|flag|point out|highlight|share)"
-    r"(?: that)?",
-    r"(?:i|we)(?:'d like|'d just like) to (?:say|mention|note|let you know|flag|point out|highlight|share)(?: that)?",
+    r"(?:i|we)(?: just)? (?:wanted|would like|want) to (?:say|mention|note|let you know)(?: that)?",
+    r"(?:i|we)(?:'d like|'d just like) to (?:say|mention|note|let you know)(?: that)?",
+    r"(?:(?:i|we)(?: just| would like|'d like)? want(?:ed)? to|just wanted to) (?:flag|point out|highlight|share) that",
     r"(?:i|we)(?: have|'ve)?(?: just)? (?:noticed|noted|observed|see|saw) that",
     r"it(?: is|'s) (?:worth|important|useful) (?:noting|mentioning|to note|to mention|to remember)(?: that)?",
-    r"(?:it|this) (?:looks|seems|appears) (?:like|as if|as though|that)",
+    r"please(?: kindly| just)?",
 )
 _MARK = r"\s*(?:[,.!:;\u2013\u2014-]+(?=\s|$)\s*)"
 _OPENING = re.compile(
@@ -60,7 +59,7 @@ _CLOSINGS = re.compile(
     r"(?:i )?hope (?:this|that|it) helps"
     r"|(?:please )?(?:just )?let me know if [^.!?\n]*"
     r"|(?:please )?(?:do not|don'?t) hesitate to [^.!?\n]*"
-    r"|(?:please )?feel free to (?:ask|reach out|contact|let me know)[^.!?\n]*"
+    r"|(?:please )?feel free to (?:ask|reach out|let me know)[^.!?\n]*"
     r"|(?:many )?thanks(?: in advance| again| a lot)?|thank you(?: very much| in advance| again)?"
     r"|happy (?:coding|hacking|to help)[^.!?\n]*"
     r"|(?:keep up the |great |good |nice )+(?:work|job)"

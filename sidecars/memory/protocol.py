@@ -12,6 +12,7 @@ from dataclasses import replace
 from uuid import NAMESPACE_OID, uuid5
 
 from sidecars.memory.entry import Applied, Entry, Refused, RuleError
+from sidecars.memory.place import is_agent
 from sidecars.memory.record import (
     CONTENT_LIMIT,
     OUTCOMES,
@@ -141,8 +142,8 @@ def _relate(sidecar: Sidecar, entry: Entry) -> Applied:
     kind, other = str(entry.data.get("kind") or ""), one_line(str(entry.data.get("other") or ""))
     if kind not in RELATIONSHIPS:
         raise RuleError(f"{kind!r} is not a relationship: one of {', '.join(RELATIONSHIPS)}")
-    if not other or other == sidecar.agent:
-        raise RuleError("a relationship is one to another agent")
+    if other == sidecar.agent or not is_agent(other):
+        raise RuleError("a relationship is one to another agent, by its name")
     counts = {**sidecar.books.evidence.get(kind, {})}
     counts[other] = counts.get(other, 0) + 1
     sidecar = replace(sidecar, books=replace(sidecar.books, evidence={**sidecar.books.evidence, kind: counts}))

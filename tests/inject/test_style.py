@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sidecars
 from sidecars.inject.deliver import address, compose
 from sidecars.inject.style import INJECTION_LIMIT, STYLE_BLOCK, trim
 from sidecars.judge.question import system_prompt
@@ -25,7 +29,11 @@ from sidecars.sidecar_type import SidecarType
         ("Please keep in mind that retries are capped at 3.", "Retries are capped at 3."),
         ("I noticed that you edit src/gen, which is generated.", "You edit src/gen, which is generated."),
         ("Hi there, just wanted to let you know that main is frozen.", "Main is frozen."),
-        ("It looks like the file is generated.", "The file is generated."),
+        ("Please use tabs.", "Use tabs."),
+        ("Please remember to run make check.", "Remember to run make check."),
+        ("Please keep in mind the limit of 4 MB.", "Keep in mind the limit of 4 MB."),
+        ("I wanted to point out that main is frozen.", "Main is frozen."),
+        ("It's worth noting that retries are capped.", "Retries are capped."),
         ("Heads-up: line 3 of docs/api.md says POST.", "Line 3 of docs/api.md says POST."),
         ("Of course! parse_duration reads seconds.", "parse_duration reads seconds."),
         ("The spec says POST. Let me know if you need anything else!", "The spec says POST."),
@@ -55,6 +63,11 @@ def test_filler_goes_and_the_fact_stays(said: str, left: str) -> None:
         "The spec lists ✓, ✗ and → as output marks.",
         "Print `🎉 done` as docs/cli.md asks.",
         "Let me fail loudly is rule 3 of the conventions.",
+        "It looks like src/gen is generated.",
+        "It seems that the spec wants POST.",
+        "Thanks to the cache, the second run takes 3 s.",
+        "The billing folder has an owner. Feel free to contact @ann about it.",
+        "I wanted to flag the missing test.",
     ],
 )
 def test_a_text_without_filler_is_left_as_it_is(text: str) -> None:
@@ -116,3 +129,15 @@ def test_what_a_sidecar_says_is_trimmed() -> None:
 
 def test_every_model_judge_is_asked_for_the_style() -> None:
     assert STYLE_BLOCK in system_prompt(SidecarType(name="specs", judge="model"), Material())
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((Path(sidecars.__file__).parent / "types").glob("*/snippets.yaml")),
+    ids=lambda path: "/".join(path.parts[-2:]),
+)
+def test_the_shipped_snippets_keep_the_rules(path: Path) -> None:
+    snippets = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert snippets
+    for text in snippets.values():
+        assert trim(text) == text.strip()

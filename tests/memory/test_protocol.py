@@ -162,7 +162,7 @@ def test_a_relationship_needs_two_occurrences_of_the_same_kind() -> None:
     assert _do(sidecar, "relate", kind="agrees_with", other="bob").relationships["agrees_with"] == ("bob",)
 
 
-@pytest.mark.parametrize("other", ["", "ada"])
+@pytest.mark.parametrize("other", ["", "ada", "the one with the beard", "../x"])
 def test_a_relationship_is_to_another(other: str) -> None:
     with pytest.raises(RuleError):
         _do(_new(), "relate", kind="agrees_with", other=other)
