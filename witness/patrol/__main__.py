@@ -5,6 +5,7 @@ Without ``--foreground`` it puts itself into the background and returns 0 once i
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import sys
@@ -48,6 +49,8 @@ def serve(town: Town, *, linger: bool, ready: int | None = None) -> int:
             if ready is not None:
                 os.write(ready, b"u")
                 os.close(ready)
+            # What was loaded to get here stays for ever; a collection that walks it all would hold up a respawn.
+            gc.freeze()
             daemon.run()
     except TownLockedError:
         # Whoever asked for a Witness has one.

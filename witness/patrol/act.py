@@ -128,10 +128,11 @@ class Actor:
 
     def _move_member(self, before: Member, event: MemberEvent, after: Member) -> Member | None:
         moved = replace(after, state=next_member(before.kind, before.state, event))
-        if not self._journal.members.update(moved, before.state):
-            return None  # somebody was quicker; the next look sees what they did
-        if before.state is not moved.state:
-            self._note(f"member-{moved.state.lower()}", before.run, before.name, event=event, note=moved.note)
+        with self._journal.transaction():
+            if not self._journal.members.update(moved, before.state):
+                return None  # somebody was quicker; the next look sees what they did
+            if before.state is not moved.state:
+                self._note(f"member-{moved.state.lower()}", before.run, before.name, event=event, note=moved.note)
         return moved
 
     def move_group(self, run: str, event: GroupEvent) -> bool:

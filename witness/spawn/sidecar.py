@@ -94,6 +94,13 @@ def start_outside(argv: list[str], environment: dict[str, str], log: Path, tmux:
         raise WitnessError(f"{' '.join(argv[1:4])} ended with {done.returncode}: see {log}")
 
 
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode(errors="surrogateescape")
+    except OSError:
+        return False
+
+
 @dataclass
 class Nursery:
     """A connection to the town's nursery; use it from one thread.
@@ -141,7 +148,10 @@ class Nursery:
         run_dir = Path(assignment.run_dir)
         path = run_dir / "sidecars" / f"{assignment.name}.json"
         try:
-            write_private(path, assignment.to_json())
+            text = assignment.to_json()
+            # A respawn asks for the same thing again; making the file anew would cost more than the fork.
+            if not _holds(path, text):
+                write_private(path, text)
         except OSError as error:
             raise SpawnError(assignment.name, f"its assignment cannot be written: {error}") from error
         request = {
