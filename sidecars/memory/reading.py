@@ -57,28 +57,6 @@ def parse(data: bytes) -> dict[str, Any]:
     return raw
 
 
-def read_import(data: bytes) -> dict[str, Any]:
-    """Read a file that is to be taken into a memory: a memory file, or a JSON list of memories.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    try:
-        raw = parse(b'{"memories": ' + data + b"}") if data.lstrip().startswith(b"[") else parse(data)
-    except ValueError as error:
-        raise ValueError(f"neither a memory file nor a JSON list of memories: {error}") from error
-    read = read_sidecar(raw, "", "").sidecar
-    return {
-        # As they stand: each is understood by the rules when it is taken in.
-        "memories": raw.get("memories") or [],
-        "relationships": {kind: list(read.relationships[kind]) for kind in RELATIONSHIPS},
-        "decision_history": [
-            {"dr_id": each.dr_id, "role": each.role, "position": each.position, "outcome": each.outcome}
-            for each in read.decision_history
-        ],
-    }
-
-
 def read_sidecar(raw: Mapping[str, Any], agent: str, now: str) -> Reading:
     """Understand a memory file of any age and origin.
 

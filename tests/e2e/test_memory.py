@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sidecars.memory.briefing import polecat_briefing
 from sidecars.memory.client_hooks import with_memory_hooks
+from sidecars.memory.learn import transcript_text
 from sidecars.memory.sessions import environment
 from sidecars.memory.store import MemoryStore
 from tests.e2e.conftest import PERMITTED, Session, wait_until
@@ -92,6 +93,19 @@ def test_a_running_session_is_told_at_its_next_step(session: Session, server: Me
     assert _FACT not in first.text
     assert f'"{_FACT}"' in second.news
     assert "</memory>" in second.news
+
+
+def test_the_clients_own_transcript_can_be_learned_from(
+    session: Session, server: MessagesServer, work: Path, home: Path
+) -> None:
+    server.play(use("Bash", command="echo the deploy is on Fridays"), say("It is on Fridays."))
+    session.headless("when is the deploy?")
+    (path,) = home.glob(".claude/projects/*/*.jsonl")
+    lines = transcript_text(path).splitlines()
+    assert any(line.startswith("user: ") and "when is the deploy?" in line for line in lines)
+    assert any(line.startswith("assistant: Bash ") and "echo the deploy" in line for line in lines)
+    assert "user: the deploy is on Fridays" in lines
+    assert "assistant: It is on Fridays." in lines
 
 
 def test_after_a_compaction_the_memory_is_told_anew(session: Session, server: MessagesServer, work: Path) -> None:

@@ -155,8 +155,8 @@ def export(agent: str, file: Path | None, project: Path | None) -> None:
 @session_option
 @project_option
 def import_file(agent: str, file: Path, session: str, project: Path | None) -> None:
-    """Take the memories of FILE (a memory file, or a JSON list of memories) into AGENT's."""
-    from sidecars.memory.reading import read_import
+    """Take the memories of FILE (a memory file, or a list in JSON or markdown) into AGENT's."""
+    from sidecars.memory.importing import read_import
 
     store = open_store(project)
     try:
