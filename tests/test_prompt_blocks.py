@@ -171,6 +171,7 @@ def test_the_minimal_prompt() -> None:
     )
     assert [block.type for block in parse(text)] == ["role", "tools", "context", "objective"]
     assert 'ask if you need more: gt ask main/toast/specs "your question"' in parse(text)[1].content
+    assert "do not open a huge file: gt distill --artifact" in parse(text)[1].content
     assert parse(text)[3].content == "Fix <sum>."
     assert lint(text) == []
 

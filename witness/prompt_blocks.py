@@ -339,8 +339,14 @@ def minimal_prompt(
         more: further blocks; all are put into the usual order.
     """
     blocks = [Block("role", role), Block("objective", objective), *more]
+    tools = []
     if polecat and sidecars:
         known = ", ".join(sidecars)
-        ask = f'ask if you need more: gt ask {polecat}/{sidecars[0]} "your question" (who can be asked: {known})'
-        blocks.append(Block("tools", ask))
+        tools.append(
+            f'ask if you need more: gt ask {polecat}/{sidecars[0]} "your question" (who can be asked: {known})'
+        )
+    if polecat:
+        tools.append('do not open a huge file: gt distill --artifact PATH --question "your question" --json')
+    if tools:
+        blocks.append(Block("tools", "\n".join(tools)))
     return render(sorted(blocks, key=lambda block: TYPES.index(block.type) if block.type in TYPES else len(TYPES)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from witness.errors import UsageError
 
 if TYPE_CHECKING:
     from sidecars.distill import Answer
-    from witness.settings import Settings
+    from witness.cli.asking import Asking
 
 
 class _Duration(click.ParamType[float]):
@@ -40,7 +40,7 @@ def _shared(command: Any) -> Any:
             show_default=True,
             help="auto: model when its key is set, else index (no model, quotes only)",
         ),
-        click.option("--model", help="the model's id"),
+        click.option("--model", default="", help="the model's id"),
         click.option("--timeout", type=_Duration(), default="120s", show_default=True, help="for everything"),
         click.option("--budget-usd", type=float, default=0.25, show_default=True, help="dollars it may spend"),
         click.option("--max-steps", type=int, default=12, show_default=True, help="requests to the model"),
@@ -54,6 +54,9 @@ def _shared(command: Any) -> Any:
 @click.option("--artifact", "artifacts", multiple=True, metavar="PATH", help="a file or folder; may be repeated")
 @click.option("--question", help="what you want to know")
 @click.option("--no-ignore", is_flag=True, help="in folders, read what .gitignore leaves out, too")
+@click.option("--stats", is_flag=True, help="what was saved so far, by run, in place of a question")
+@click.option("--skill", is_flag=True, help="print the skill for Claude Code, in place of a question")
+@click.option("--install-skill", metavar="DIR", help="put the skill into DIR, as ~/.claude/skills or .claude/skills")
 @_shared
 def distill(artifacts: tuple[str, ...], question: str | None, no_ignore: bool, as_json: bool, **given: Any) -> None:
     """Ask a narrow question of huge files without opening them.
@@ -61,45 +64,38 @@ def distill(artifacts: tuple[str, ...], question: str | None, no_ignore: bool, a
     Prints a short answer with evidence that was checked by machine. Exit codes: 0 answered, 2 bad arguments,
     3 answered but unverified, 4 artifact unreadable, 5 no backend, 6 budget spent, 7 timeout, 8 unparsable.
     """
-    if not artifacts or not question:
-        raise UsageError("write gt distill --artifact PATH --question TEXT")
-    from sidecars.distill import distill as run
-
-    answer = run(artifacts, question, ignore=not no_ignore, **_asked(given, as_json))
-    _print(answer, as_json)
-
-
-def _asked(given: dict[str, Any], quiet: bool) -> dict[str, Any]:
-    """What the shared options mean to the library."""
-    from sidecars.distill import Endpoint, Limits
-    from sidecars.distill.errors import NoBackendError
-
-    settings = _settings()
-    backend = given.pop("backend")
-    key = os.environ.get(settings.key_env, "")
-    if backend == "auto":
-        backend = "model" if key else "index"
-    elif backend == "model":
-        # The agent's own key is spent only by who asks for this backend by name.
-        key = key or os.environ.get("ANTHROPIC_API_KEY", "")
-        if not key:
-            raise NoBackendError(f"the model backend needs a key: set {settings.key_env}, or use --backend index")
-    given["model"] = given["model"] or settings.model
-    return {"backend": backend, "limits": Limits(**given), "endpoint": Endpoint(key), "progress": _progress(quiet)}
+    stats, skill, install = (given.pop(name) for name in ("stats", "skill", "install_skill"))
+    if stats:
+        _print_stats(as_json)
+    elif skill:
+        click.echo(_skill().read_text(encoding="utf-8"), nl=False)
+    elif install:
+        click.echo(f"installed {_install_skill(Path(install))}")
+    elif not artifacts or not question:
+        raise UsageError('write: gt distill --artifact PATH --question "..."')
+    else:
+        _print(_asking(given, as_json).artifacts(artifacts, question, ignore=not no_ignore), as_json)
 
 
-def _settings() -> Settings:
-    from witness.errors import TownNotFoundError
-    from witness.settings import Settings, load_settings
-    from witness.town import Town
+@click.command()
+@click.argument("target", metavar="TARGET/SIDECAR")
+@click.argument("question")
+@_shared
+def ask(target: str, question: str, as_json: bool, **given: Any) -> None:
+    """Put QUESTION to what a sidecar knows, as in: gt ask toast/specs "Which status for a validation error?"
 
-    try:
-        return load_settings(Town.find().root)
-    except TownNotFoundError:
-        return Settings()  # a question needs no town
+    Inside a polecat its own sidecars are asked by their name alone. Exit codes as of gt distill.
+    """
+    _print(_asking(given, as_json).sidecar(target, question), as_json)
 
 
-def _progress(quiet: bool) -> Any:
+def _asking(given: dict[str, Any], quiet: bool) -> Asking:
+    from witness.cli.asking import Asking
+
+    return Asking(given.pop("backend"), given, _progress(quiet))
+
+
+def _progress(quiet: bool) -> Callable[[str], None]:
     # For people only: a program that reads stderr would take it for a fault.
     if quiet or not sys.stderr.isatty():
         return lambda _: None
@@ -132,10 +128,39 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-@click.command()
-@click.argument("target")
-@click.argument("question")
-@_shared
-def ask(target: str, question: str, as_json: bool, **given: Any) -> None:
-    """Put QUESTION to what a sidecar knows, as in: gt ask toast/specs "Which status for a validation error?"."""
-    raise UsageError(f"{target}: {Path.cwd()}")
+def _print_stats(as_json: bool) -> None:
+    from witness.cli.asking import ledger
+
+    found = ledger().stats()
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    click.echo(
+        f"{found['questions']} questions ({found['answered']} answered, {found['unverified']} unverified, "
+        f"{found['failed']} failed): {found['bytes_in']} bytes read, {found['bytes_out']} given back, about "
+        f"{found['tokens_saved']} tokens saved for ${found['dollars']:.4f}"
+    )
+    for each in found["runs"]:
+        click.echo(
+            f"  {each['run'] or '(no polecat)'}: {each['questions']} questions, about {each['tokens_saved']} tokens "
+            f"saved, {each['model_tokens']} model tokens, ${each['dollars']:.4f}"
+        )
+
+
+def _skill() -> Path:
+    import importlib.util
+
+    found = importlib.util.find_spec("sidecars.distill")
+    assert found is not None  # noqa: S101 - it rides in the same wheel
+    assert found.origin is not None  # noqa: S101
+    return Path(found.origin).parent / "skill" / "SKILL.md"
+
+
+def _install_skill(folder: Path) -> Path:
+    target = folder.expanduser() / "distill" / "SKILL.md"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_skill().read_text(encoding="utf-8"), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+    return target
