@@ -185,6 +185,19 @@ def test_the_rig_of_a_place(tmp_path: Path) -> None:
     assert alone.rig_of(tmp_path) == "one"
 
 
+def test_the_rig_of_a_bead_by_routes_then_rigs(tmp_path: Path) -> None:
+    town = Town.at(_gastown(tmp_path / "town", {**RIGS, "a": {"beads": {"prefix": "ap-"}}}))
+    assert town.rig_of_bead("gt-12") == "gastown"
+    assert town.rig_of_bead("gt-wide-12") == "wide"
+    assert town.rig_of_bead("ap-1") == "a"
+    assert town.rig_of_bead("docs/issue.md") == ""
+    (town.root / ".beads").mkdir()
+    routes = '{"prefix":"gt-","path":"moved/mayor/rig"}\nnonsense\n{"prefix":3}\n{"prefix":"hq-","path":"."}\n'
+    (town.root / ".beads" / "routes.jsonl").write_text(routes)
+    assert town.rig_of_bead("gt-12") == "moved"
+    assert town.rig_of_bead("hq-1") == ""
+
+
 def test_worktrees_of_both_layouts(tmp_path: Path) -> None:
     town = Town.at(_gastown(tmp_path / "town"))
     assert town.worktree("gastown", "Toast") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from witness.errors import UsageError
+from witness.errors import NotFoundError, UsageError
 
 # Gas Town's own rule for session names; a dot or a colon would be read by tmux as a window or pane.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -60,13 +60,13 @@ def split_address(text: str) -> tuple[str, str]:
         (rig, name); the rig is empty for a bare name, which may also be a session.
 
     Raises:
-        UsageError: it has another number of parts, or a part that cannot be a name.
+        NotFoundError: it has another number of parts, or a part that cannot be a name, so no polecat has it.
     """
     parts = text.strip("/").split("/")
     if len(parts) == 3 and parts[1] == "polecats":
         parts = [parts[0], parts[2]]
     if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
-        raise UsageError(f"{text!r} is not a target: write name, rig/name, rig/polecats/name or a session")
+        raise NotFoundError("polecat", text, "a target is a name, rig/name, rig/polecats/name or a session")
     return (parts[0], parts[1]) if len(parts) == 2 else ("", parts[0])
 
 

@@ -36,6 +36,24 @@ def read_rigs_json(root: Path) -> dict[str, str]:
     return {}
 
 
+def read_routes(root: Path) -> dict[str, str]:
+    """Rig by prefix (``gt-``) from ``.beads/routes.jsonl``: the first part of a route's path. Bad lines are skipped."""
+    try:
+        lines = (root / ".beads" / "routes.jsonl").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    routes = {}
+    for line in lines:
+        try:
+            route = json.loads(line)
+            prefix, rig = str(route["prefix"]), str(route["path"]).split("/")[0]
+        except (ValueError, KeyError, TypeError):
+            continue
+        if prefix and rig not in ("", "."):
+            routes[prefix] = rig
+    return routes
+
+
 def read_town_file(path: Path) -> tuple[dict[str, str], dict[str, Path]]:
     """Read a standalone town's ``town.yaml``: ``name`` and, for each rig, ``prefix`` and ``path``.
 

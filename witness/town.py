@@ -17,7 +17,7 @@ from pathlib import Path
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
 from witness.names import check_name
 from witness.operational import Operational
-from witness.rigs import DEFAULT_PREFIX, DEFAULT_RIG, read_rigs_json, read_town_file
+from witness.rigs import DEFAULT_PREFIX, DEFAULT_RIG, read_rigs_json, read_routes, read_town_file
 
 STANDALONE_MARKER = "town.yaml"
 # Prefixes that Gas Town takes for its own even when no rig has them.
@@ -198,14 +198,23 @@ class Town:
 
     def rig_of(self, place: Path) -> str:
         """The rig that ``place`` lies in, else the only rig there is, else ``main``."""
+        return self.rig_around(place) or (self.rigs[0] if len(self.rigs) == 1 else DEFAULT_RIG)
+
+    def rig_of_bead(self, bead: str) -> str:
+        """The rig whose prefix a bead's id has, by Gas Town's routes, then by its rigs; empty when none has."""
+        by_prefix = {f"{prefix.rstrip('-')}-": rig for rig, prefix in self.prefixes.items()}
+        by_prefix |= read_routes(self.root) if self.gastown else {}
+        fitting = [prefix for prefix in by_prefix if bead.startswith(prefix)]
+        return by_prefix[max(fitting, key=len)] if fitting else ""
+
+    def rig_around(self, place: Path) -> str:
+        """The rig that ``place`` lies in; empty when it lies in none."""
         here = Path(os.path.abspath(place))  # noqa: PTH100
         for rig, path in self.paths.items():
             if here.is_relative_to(path):
                 return rig
         first = here.relative_to(self.root).parts[:1] if here.is_relative_to(self.root) else ()
-        if first and first[0] in self.rigs:
-            return first[0]
-        return self.rigs[0] if len(self.rigs) == 1 else DEFAULT_RIG
+        return first[0] if first and first[0] in self.rigs else ""
 
     def worktree(self, rig: str, polecat: str) -> Path | None:
         """Where Gas Town keeps a polecat's worktree: in the rig's name below the polecat's, or, of old, right there."""

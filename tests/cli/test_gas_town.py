@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.gas_town import end_town, make_gas_town
 from tests.cli.stand_in import StandIn
+from witness.errors import DeclarationError
 from witness.patrol.spawning import Spawned
 from witness.patrol.witness import Witness
 from witness.supervise.proctree import is_alive
@@ -79,6 +80,21 @@ def test_a_polecat_of_ours_alone_is_no_business_of_the_real_one(town: Town, tmp_
     assert _gt(town, "polecat", "nuke", "Own", real=real).returncode == 0
     assert real.calls == []
     assert not _alive(own)
+
+
+def test_the_name_of_a_polecat_of_gas_towns_is_taken(town: Town) -> None:
+    with Witness(town, environ={}) as witness, pytest.raises(DeclarationError, match="choose another name"):
+        witness.spawn("Toast", rig="gastown", workdir=town.root, agent="sleep 600", witness=False)
+
+
+def test_what_gas_towns_other_agents_are_told_is_handed_over(town: Town, tmp_path: Path) -> None:
+    real = StandIn(tmp_path / "real", "sys.exit(8)")
+    for args in (["nudge", "mayor", "hello"], ["peek", "gastown/crew/max"], ["peek", "gastown/Slit", "50"],
+                 ["nudge", "gastown/Slit", "hello", "--if-fresh"], ["polecat", "list", "gastown"],
+                 ["witness", "status", "gastown"], ["polecat", "git-state", "gastown/Slit"], ["hooks", "sync"],
+                 ["init", "gastown"]):  # fmt: skip
+        assert _gt(town, *args, real=real).returncode == 8, args
+        assert real.calls[-1]["args"] == args
 
 
 def test_gas_towns_form_for_a_whole_rig(town: Town, tmp_path: Path) -> None:

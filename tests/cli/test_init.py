@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from witness.cli.init import init
-from witness.errors import UsageError
 from witness.town import Town
 
 
@@ -24,7 +23,8 @@ def test_init_makes_a_town_once(tmp_path: Path) -> None:
 def test_init_inside_a_gas_town_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mayor").mkdir()
     result = CliRunner().invoke(init, [str(tmp_path / "rig")])
-    assert isinstance(result.exception, UsageError)
+    assert result.exit_code == 2
+    assert "is a town already: work there" in result.stderr
     assert not (tmp_path / "rig").exists()
     assert "already" in CliRunner().invoke(init, [str(tmp_path)]).stdout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from witness.cli.context import print_json
-from witness.errors import TownNotFoundError, UsageError
+from witness.errors import TownNotFoundError
 from witness.town import Town
 
 
@@ -45,4 +45,5 @@ def _refuse_inside_another(place: Path) -> None:
     except TownNotFoundError:
         return
     if outer.gastown:
-        raise UsageError(f"{place} lies in the Gas Town {outer.root}, which is a town already: work there")
+        # To the real gt, 'gt init' in a Gas Town means something: make this repository a rig.
+        raise click.UsageError(f"{place} lies in the Gas Town {outer.root}, which is a town already: work there")

@@ -10,6 +10,7 @@ import click
 
 from witness.cli.context import print_json
 from witness.declare.compose import compose
+from witness.declare.formula import read_steps
 from witness.declare.molecule import Molecule
 from witness.declare.overlay import apply_overlay, find_overlay
 from witness.declare.types import resolve_specs
@@ -135,6 +136,11 @@ def show(name: str, rig: str, workdir: Path, as_json: bool) -> None:
         "extends": [str(path) for path in found.parents],
         "overlay": str(overlay or ""),
         "steps": [{"id": step.id, "title": step.title, "needs": list(step.needs)} for step in steps],
+        **{
+            part: [{"id": each.id, "title": each.title} for each in read_steps(found.document, part)]
+            for part in ("legs", "template", "aspects")
+            if found.document.raw.get(part)
+        },
         "vars": {
             key: {
                 "default": variable.default,
@@ -159,6 +165,9 @@ def _print_molecule(facts: dict[str, Any]) -> None:
     for step in facts["steps"]:
         needs = f"  (after {', '.join(step['needs'])})" if step["needs"] else ""
         click.echo(f"  step {step['id']}: {step['title']}{needs}")
+    for part in ("legs", "template", "aspects"):
+        for each in facts.get(part, ()):
+            click.echo(f"  {part} {each['id']}: {each['title']}")
     for key, variable in facts["vars"].items():
         value = "required" if variable["required"] and variable["default"] is None else repr(variable["default"] or "")
         click.echo(f"  var {key} = {value}  {variable['declared']}")

@@ -152,7 +152,8 @@ def prepare(town: Town, order: Order) -> Prepared:
 def _place(town: Town, order: Order) -> tuple[str, Path, str, list[Problem]]:
     """(rig, working directory, session) of an order, and what is wrong with them."""
     problems: list[Problem] = []
-    rig = order.rig or town.rig_of(order.workdir or Path.cwd())
+    here = order.workdir or Path.cwd()
+    rig = order.rig or town.rig_around(here) or town.rig_of_bead(order.issue) or town.rig_of(here)
     # Links stay as the user wrote them.
     workdir = Path(os.path.abspath(order.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
     session = ""
@@ -165,6 +166,9 @@ def _place(town: Town, order: Order) -> tuple[str, Path, str, list[Problem]]:
         town.check_rig(rig)
     except UsageError as error:
         problems.append(Problem(str(error), "--rig" if order.rig else ""))
+    tree = town.worktree(rig, order.polecat) if town.gastown and session else None
+    if tree is not None and not workdir.is_relative_to(tree):
+        problems.append(Problem(f"Gas Town has a polecat {rig}/{order.polecat} with a worktree: choose another name"))
     if town.stopped(rig):
         problems.append(Problem(f"an emergency stop stands in {town.root}: nothing is spawned until it is over"))
     if not workdir.is_dir():

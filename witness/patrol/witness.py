@@ -218,8 +218,17 @@ class Witness:
         if known is None or known.state is GroupState.NUKED:
             self.journal.note(self._clock.wall(), "late-done", group.run, polecat=group.address, status=status)
             raise RunEndedError(f"the run {group.run} of {group.address} is over: its done was dropped")
+        # Whoever calls this mostly runs inside of the polecat, and is given a moment to end by itself. A Witness that
+        # has yet to start would use that moment up.
+        failure = None
+        try:
+            control.start_witness(self.town, self._inside)
+        except WitnessError as error:
+            failure = error
         self.journal.groups.want(group.run, Intent.DONE, self._clock.monotonic(), status)
         self.journal.note(self._clock.wall(), "done", group.run, status=status)
+        if failure is not None:
+            raise failure
         self.poke(group.run)
 
     def poke(self, run: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from witness.clock import Clock
 from witness.errors import QueueFullError
+from witness.operational import Operational
 from witness.transport import claims
 
 _TEXTS = ("kind", "thread_id", "severity", "run")
@@ -107,7 +108,7 @@ class NudgeQueue:
         folder: ``town.queue_dir(session)``; made when it is missing.
         clock: where the time comes from.
         delivered: tells of a nudge whose carrier died whether the agent has it all the same; None: nobody knows.
-        depth: how many may wait.
+        depth: how many may wait; None for what the town has set, else Gas Town's default.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class NudgeQueue:
         folder: Path | str,
         clock: Clock,
         delivered: Callable[[Nudge], bool] | None = None,
-        depth: int = claims.DEPTH,
+        depth: int | None = None,
     ) -> None:
         self.folder = Path(folder)
         self._path = os.fspath(folder)
@@ -149,7 +150,7 @@ class NudgeQueue:
             # Without the lock the order of two at the same instant is open, nothing worse: never lose a nudge for it.
             with claims.Locked(self._path, _WRITER_WAIT):
                 names = claims.waiting(self._path)
-                if len(names) >= self._depth and not (nudge.urgent and self._make_room(names)):
+                if len(names) >= self._limit() and not (nudge.urgent and self._make_room(names)):
                     raise QueueFullError(
                         f"{len(names)} nudges wait for this agent already: the new one was not queued; "
                         "an urgent one would be (--priority urgent)"
@@ -160,6 +161,12 @@ class NudgeQueue:
             temporary.unlink(missing_ok=True)
             raise
         return name
+
+    def _limit(self) -> int:
+        if self._depth is not None:
+            return self._depth
+        runtime = self.folder.parent.parent  # <town>/.runtime/nudge_queue/<session>
+        return Operational(runtime.parent).count("nudge", "max_queue_depth", claims.DEPTH)
 
     def _write(self, nudge: Nudge) -> Path:
         temporary = self.folder / f".{os.getpid()}-{secrets.token_hex(4)}.new"
