@@ -22,6 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def project_option(command: _F) -> _F:
+    """``--project``: whose memories."""
     return click.option(
         "--project",
         type=click.Path(file_okay=False, path_type=Path),
@@ -30,12 +31,14 @@ def project_option(command: _F) -> _F:
 
 
 def session_option(command: _F) -> _F:
+    """``--session``: which session an addition belongs to."""
     return click.option(
         "--session", default="", help="Session that this belongs to; inside a polecat its own run by default."
     )(command)
 
 
 def json_option(command: _F) -> _F:
+    """``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
@@ -65,6 +68,7 @@ def open_store(project: Path | None) -> MemoryStore:
 
 
 def which_session(store: MemoryStore, agent: str, given: str, *, fresh: bool = False) -> SessionId:
+    """The session that is meant: the one given, the environment's, the polecat's own run, else the one by hand."""
     from sidecars.memory.place import SESSION_VARIABLE
     from sidecars.memory.sessions import SessionId, manual_session
 
@@ -76,6 +80,11 @@ def which_session(store: MemoryStore, agent: str, given: str, *, fresh: bool = F
 
 
 def known(store: MemoryStore, agent: str) -> Sidecar:
+    """The agent's memory.
+
+    Raises:
+        NotFoundError: it has none.
+    """
     if not store.exists(agent):
         raise NotFoundError("agent memory", agent, f"'gt memory init {agent}' makes an empty one")
     return store.read(agent)
