@@ -12,7 +12,7 @@ from sidecars.judge.rules import RulesJudge
 from sidecars.judge.verdict import Judge
 from sidecars.material import Material, gather
 from sidecars.observer import Observer
-from sidecars.sidecar_type import SidecarType
+from sidecars.sidecar_type import Rule, SidecarType
 from sidecars.type_files import load_type
 from witness.assignment import Assignment
 from witness.clock import Clock
@@ -68,6 +68,17 @@ def assemble(assignment: Assignment) -> Parts:
     return furnish(kind, material, settings, workdir)
 
 
+def _what_rules_lack(rules: tuple[Rule, ...], material: Material) -> str:
+    # A prompt that is not known yet may turn out to lack any block.
+    known = material if material.blocks is not None else replace(material, blocks=frozenset())
+    if RulesJudge(rules, known).can_fire:
+        return ""
+    missing = "its issue lists no files: and no not:" if not material.sets else "its documents give its rules no hold"
+    if any(rule.lacks_block for rule in rules) and not material.library:
+        missing = "it has no blocks to give; write .gt/blocks.xml"
+    return f"none of its rules can hold here: {missing}"
+
+
 def furnish(kind: SidecarType, material: Material, settings: Settings, workdir: Path) -> Parts:
     """Give a type with its context the judge that it asks for, or the next best that there is.
 
@@ -80,7 +91,7 @@ def furnish(kind: SidecarType, material: Material, settings: Settings, workdir: 
 
         return Parts(kind, material, settings, CommandJudge(kind, material, workdir))
     if not kind.asks_model:
-        return Parts(kind, material, settings, RulesJudge(rules, material))
+        return Parts(kind, material, settings, RulesJudge(rules, material), _what_rules_lack(rules, material))
     key = os.environ.get(settings.key_env, "")
     if not key:
         sure = tuple(rule for rule in rules if rule.confidence >= kind.threshold)

@@ -79,7 +79,7 @@ class Observer:
             JournalError: the journal cannot be used.
         """
         began = self._clock.monotonic()
-        verdicts, later = self._judge.sift(seen) if seen else ([], [])
+        verdicts, later = self._sift(seen) if seen else ([], [])
         seconds = (self._clock.monotonic() - began) / max(1, len(verdicts))
         verdicts = [
             verdict if verdict.usage else replace(verdict, usage=Usage(seconds=seconds)) for verdict in verdicts
@@ -99,7 +99,10 @@ class Observer:
             self._waiting.clear()
             return self._record([], [], position)
         asked, self._waiting = self._waiting, []
-        verdicts = self._judge.judge(asked)
+        try:
+            verdicts = self._judge.judge(asked)
+        except Exception as error:  # noqa: BLE001 - as above
+            verdicts = [_tripped(error)]
         failure = next((verdict for verdict in verdicts if verdict.passing), None)
         if self._pace and any(verdict.usage and verdict.usage.calls for verdict in verdicts):
             if failure:
@@ -112,6 +115,12 @@ class Observer:
             self._wait_for(asked)  # asked again when the trouble is over
             position = ""
         return self._record(verdicts, asked, position)
+
+    def _sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        try:
+            return self._judge.sift(seen)
+        except Exception as error:  # noqa: BLE001 - an event that trips a judge must not trip every successor too
+            return [_tripped(error)], []
 
     def _wait_for(self, later: Sequence[Observation]) -> None:
         oldest = self._clock.wall() - _STALE
@@ -207,3 +216,7 @@ class Observer:
             self._journal.decisions.stage(decision.id, "undelivered", f"queue: {error}")
         else:
             self._journal.decisions.queued(decision.id, file)
+
+
+def _tripped(error: Exception) -> Verdict:
+    return Verdict(False, error=f"judge: {type(error).__name__}: {' '.join(str(error).split())[:200]}")

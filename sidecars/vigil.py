@@ -114,7 +114,10 @@ class Vigil:
         if kind.pane == "never" or not assignment.session or not assignment.socket:
             return None
         tmux = Tmux(assignment.socket)
-        return PaneWatch(kind, lambda lines: tmux.capture(assignment.session, lines), assignment.workdir, self._clock)
+        patience = kind.poll if kind.pane == "auto" else 0.0
+        return PaneWatch(
+            kind, lambda lines: tmux.capture(assignment.session, lines), assignment.workdir, self._clock, patience
+        )
 
     def _look_at_pane(self) -> None:
         if self._pane is None:

@@ -37,6 +37,11 @@ class RulesJudge:
     def __init__(self, rules: Sequence[Rule], material: Material) -> None:
         self._rules = [(rule, _conditions(rule, material)) for rule in rules]
 
+    @property
+    def can_fire(self) -> bool:
+        """Whether any rule can hold at all with this material."""
+        return any(conditions is not None for _, conditions in self._rules)
+
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return self.judge(seen), []
 

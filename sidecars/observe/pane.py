@@ -39,15 +39,18 @@ class PaneWatch:
         capture: gives the screen's last lines; TmuxError means that nothing is known.
         workdir: where the agent works.
         clock: where the time comes from.
+        patience: seconds before the first look, in which hooks may show that no screen is needed.
     """
 
-    def __init__(self, kind: SidecarType, capture: Callable[[int], str], workdir: str, clock: Clock) -> None:
+    def __init__(
+        self, kind: SidecarType, capture: Callable[[int], str], workdir: str, clock: Clock, patience: float = 0.0
+    ) -> None:
         self._kind, self._capture, self._clock = kind, capture, clock
         self._reader = EventReader(workdir)
         self._lines: list[str] = []
         self._content = ""
         self._interval = kind.poll
-        self._due = clock.monotonic()
+        self._due = clock.monotonic() + patience
         self._seen: set[str] = set()
 
     @property

@@ -250,6 +250,35 @@ def test_the_blocks_of_the_first_typed_prompt(observed: Assignment, start: Calla
     assert [text.partition("constraints: ")[2] for text in sidecar.said()] == ["No new dependency."]
 
 
+def test_a_type_that_has_nothing_to_hold_against_says_so(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    start(replace(observed, task="Fix it."))
+    start(replace(observed, name="blocks", type="blocks"))
+    with Journal(Path(observed.journal)) as journal:
+        notes = {note.member: note.data["reason"] for note in journal.history("run-1")}
+    assert notes["scope"].endswith("its issue lists no files: and no not:")
+    assert notes["blocks"].endswith("write .gt/blocks.xml")
+
+
+def test_an_event_that_is_nested_without_end(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    append_event(observed.spool, b'{"hook_event_name":"PostToolUse","tool_name":"Edit","tool_input":' + b"[" * 400_000)
+    append_event(
+        observed.spool, b'{"hook_event_name":"PostToolUse","tool_input":' + b"[" * 99_000 + b"]" * 99_000 + b"}"
+    )
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
+    assert len(sidecar.said()) == 1
+
+
+def test_a_rotated_spool_is_read_on(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/1.py", new_string="x"))
+    (observed.spool / "events.jsonl").rename(observed.spool / "events.1.jsonl")
+    sidecar.ask(tool_event("Edit", file_path="src/private/2.py", new_string="x"))
+    assert len(sidecar.said()) == 2
+
+
 def test_importing_it_is_light() -> None:
     code = "import sys, sidecars.loop; print(*sorted(sys.modules), sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

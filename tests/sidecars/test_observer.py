@@ -11,11 +11,11 @@ from sidecars.inject.deliver import Deliverer
 from sidecars.judge.verdict import Confidence, Verdict
 from sidecars.observe.observation import Observation
 from sidecars.observer import Observer
-from tests.sidecars.conftest import ScriptedJudge
+from tests.sidecars.conftest import ScriptedJudge, SlowJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.errors import QueueFullError
-from witness.journal import Decision, Journal
+from witness.journal import Decision, Journal, Usage
 from witness.transport.nudge_queue import NudgeQueue
 
 SEEN = [Observation("e1", tool="Bash", command="first"), Observation("e2", tool="Bash", command="second")]
@@ -60,6 +60,47 @@ def test_a_deferred_signal_waits_in_the_queue(
     clock.advance(5.1)
     (claim,) = queue.claim()
     assert claim.nudge.message == "[sidecar:second] Something else."
+
+
+@pytest.mark.parametrize("judge", [ScriptedJudge(), SlowJudge()])
+def test_a_judge_that_trips_is_silent_and_visible(
+    make_observer: Callable[..., Observer], journal: Journal, judge: ScriptedJudge
+) -> None:
+    observer = make_observer(judge, batch=0.0)  # it has no answers, so it raises
+    observer.take(SEEN, "7:1")
+    if observer.due == 0.0:
+        observer.ask("7:1")
+    (decision,) = journal.decisions.of("run-1")
+    assert (decision.outcome, decision.reason) == ("failed", "judge: IndexError: pop from empty list")
+    assert journal.decisions.cursor("run-1", "scope") == "7:1"
+
+
+def test_what_a_model_could_not_judge_is_asked_again(
+    make_observer: Callable[..., Observer], journal: Journal, clock: ManualClock
+) -> None:
+    failure = Verdict(False, error="overloaded_error 529", passing=True, usage=Usage(calls=1))
+    judge = SlowJudge([failure], [SIGNAL])
+    observer = make_observer(judge, judge="model", batch=2.0)
+    observer.take(SEEN, "7:1")
+    clock.advance(2)
+    observer.ask("7:1")
+    assert journal.decisions.cursor("run-1", "scope") == ""
+    assert observer.due is not None
+    assert observer.due >= 15
+    clock.advance(observer.due)
+    observer.ask("7:1")
+    assert [each.outcome for each in journal.decisions.of("run-1")] == ["failed", "injected"]
+    assert journal.decisions.cursor("run-1", "scope") == "7:1"
+    assert judge.asked == [SEEN, SEEN]
+
+
+def test_an_old_backlog_is_worth_no_call(make_observer: Callable[..., Observer], clock: ManualClock) -> None:
+    judge = SlowJudge([Verdict(False)])
+    observer = make_observer(judge, judge="model", batch=0.0)
+    old = [replace(SEEN[0], id=f"o{n}", time=clock.wall() - 3600) for n in range(500)]
+    observer.take([*old, replace(SEEN[1], time=clock.wall())])
+    observer.ask()
+    assert [len(asked) for asked in judge.asked] == [1]
 
 
 def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., Observer], journal: Journal) -> None:

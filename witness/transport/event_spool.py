@@ -150,7 +150,7 @@ def parse_record(line: bytes) -> SpooledEvent | None:
     body = line[head.end() : -1]
     try:
         payload = _parse_cut(body) if cut else json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or nested so deep that it is meant to hurt
         return None
     if not isinstance(payload, dict):
         return None
