@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,11 @@ class Document:
         return Problem(message, self.path, self.lines.get(at, 0), key)
 
 
+@lru_cache(maxsize=32)
 def parse_yaml(text: str, path: str, first_line: int = 1) -> Document:
     """Read a mapping from YAML text.
+
+    The same text gives the same document, which nobody may change: a fork finds what its nursery has read.
 
     Args:
         text: the YAML.
@@ -45,16 +49,18 @@ def parse_yaml(text: str, path: str, first_line: int = 1) -> Document:
     """
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)  # the one in C where there is one
     try:
-        node = yaml.compose(text, Loader=loader)
-        values = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader, in C where there is one
+        node = loader.get_single_node()
+        values = loader.construct_document(node) if node else None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + first_line if mark else 0
         raise DeclarationError(
             [Problem(f"not YAML: {getattr(error, 'problem', None) or error}", path, line)]
         ) from error
+    finally:
+        loader.dispose()
     if values is None:
         return Document(path, {})
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
