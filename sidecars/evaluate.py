@@ -1,15 +1,16 @@
-"""Labelled cases: does a judge speak when it should, and stay silent when it should?"""
+"""Does a judge speak when it should, and stay silent when it should?"""
 
 from __future__ import annotations
 
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sidecars.assembly import furnish
+from sidecars.cases import Case
 from sidecars.judge.verdict import Judge, Verdict
 from sidecars.material import gather
 from sidecars.material.gather import PROMPT_FILE
@@ -17,45 +18,12 @@ from sidecars.observe.observation import Observation
 from sidecars.observe.recording import Moment
 from sidecars.replay import replay
 from sidecars.sidecar_type import SidecarType
-from sidecars.yamlfile import Document, load_yaml
 from witness.assignment import Assignment
 from witness.clock import SystemClock
 from witness.errors import DeclarationError, Problem
 from witness.identity import ProcessId
 from witness.names import GroupId
 from witness.settings import Settings
-
-CASES_FILE = "cases.yaml"
-_SHARED = ("argument", "files", "task", "variables", "prompt", "type")
-_OWN = ("name", "event", "events", "expect", "needs", "say")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One labelled case.
-
-    Args:
-        name: what it shows.
-        type: the sidecar type.
-        events: completed tool calls, as hooks tell them.
-        signal: whether something should be said.
-        needs: the judge without which it cannot be known, empty when rules suffice.
-        say: a text that must stand in what is said, empty when any will do.
-        argument, task, variables, prompt: as the sidecar would have them.
-        files: the project's files by path.
-    """
-
-    name: str
-    type: str
-    events: tuple[Mapping[str, Any], ...]
-    signal: bool
-    needs: str = ""
-    say: str = ""
-    argument: str = ""
-    task: str = ""
-    prompt: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,70 +80,6 @@ class Score:
         return sum(each.dollars for each in self.results)
 
 
-def load_cases(path: Path) -> list[Case]:
-    """Read a file of cases.
-
-    It holds ``cases``, a list; what several share may stand beside it and is overridden by a case's own.
-
-    Raises:
-        DeclarationError: it is missing or wrong.
-    """
-    if not path.is_file():
-        raise DeclarationError([Problem("no such file", str(path))])
-    document = load_yaml(path)
-    problems: list[Problem] = []
-    shared = {key: value for key, value in document.values.items() if key != "cases"}
-    problems += [document.problem(f"unknown key; known are cases, {', '.join(_SHARED)}", key)
-                 for key in shared if key not in _SHARED]  # fmt: skip
-    raw = document.values.get("cases")
-    if not isinstance(raw, list) or not raw:
-        problems.append(document.problem("must be a list of cases", "cases"))
-        raw = []
-    shared.setdefault("type", path.resolve().parent.name)
-    cases = [case for index, each in enumerate(raw) if (case := _case(document, each, shared, index, problems))]
-    if problems:
-        raise DeclarationError(problems)
-    return cases
-
-
-def _case(document: Document, raw: Any, shared: Mapping[str, Any], index: int, problems: list[Problem]) -> Case | None:
-    at = f"cases.{index}"
-    if not isinstance(raw, dict):
-        problems.append(document.problem("a case is a mapping with name, event and expect", at))
-        return None
-    before = len(problems)
-    for key in raw:
-        if key not in _SHARED + _OWN:
-            problems.append(document.problem(f"unknown key; known are {', '.join(_OWN + _SHARED)}", f"{at}.{key}"))
-    events = raw.get("events", [raw["event"]] if "event" in raw else [])
-    if (
-        not isinstance(events, list)
-        or not events
-        or not all(isinstance(each, dict) and "tool" in each for each in events)
-    ):
-        problems.append(document.problem("give event: {tool: NAME, …its input}, or a list of them in events", at))
-    if raw.get("expect") not in ("signal", "silent"):
-        problems.append(document.problem("one of signal, silent", f"{at}.expect"))
-    if not isinstance(raw.get("name"), str):
-        problems.append(document.problem("is missing", f"{at}.name"))
-    if len(problems) > before:
-        return None
-    both = {**shared, **raw}
-    return Case(
-        name=raw["name"],
-        type=str(both["type"]),
-        events=tuple(events),
-        signal=raw["expect"] == "signal",
-        needs=str(raw.get("needs", "")),
-        say=str(raw.get("say", "")),
-        argument=str(both.get("argument", "")),
-        task=str(both.get("task", "")),
-        prompt=str(both.get("prompt", "")),
-        variables=dict(both.get("variables") or {}),
-        files={**(shared.get("files") or {}), **(raw.get("files") or {})},
-    )
-
-
 def evaluate(cases: Sequence[Case], kind: SidecarType, settings: Settings | None = None) -> Score:
     """Run a type over cases, each as a session of its own, with all its gates.
 
@@ -190,9 +94,9 @@ def evaluate(cases: Sequence[Case], kind: SidecarType, settings: Settings | None
 def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
     with tempfile.TemporaryDirectory(prefix="gt-eval-") as folder:
         root = Path(folder).resolve()
-        assignment = _assignment(case, root)
+        assignment = assignment_of(case, root)
         parts = furnish(kind, gather(kind, assignment), settings, Path(assignment.workdir))
-        moments = [Moment(1_000.0 + at, f"e{at}", _payload(event)) for at, event in enumerate(case.events)]
+        moments = [Moment(1_000.0 + at, f"e{at}", payload_of(event)) for at, event in enumerate(case.events)]
         judge = _Timed(parts.judge)
         done = replay(replace(parts, judge=judge), assignment, moments)
     silent = next((each.reason for each in reversed(done.decisions) if each.outcome in ("refused", "failed")), "")
@@ -227,7 +131,8 @@ class _Timed:
             self.seconds += self._clock.monotonic() - began
 
 
-def _payload(event: Mapping[str, Any]) -> dict[str, Any]:
+def payload_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What a hook would have been given for a case's event."""
     own = ("tool", "failed", "response", "subagent", "cwd")
     payload = {
         "hook_event_name": "PostToolUseFailure" if event.get("failed") else "PostToolUse",
@@ -240,7 +145,8 @@ def _payload(event: Mapping[str, Any]) -> dict[str, Any]:
     return payload
 
 
-def _assignment(case: Case, root: Path) -> Assignment:
+def assignment_of(case: Case, root: Path) -> Assignment:
+    """A sidecar's assignment for one case, with the case's files in place below ``root``."""
     workdir, run_dir = root / "work", root / "run"
     workdir.mkdir()
     run_dir.mkdir()

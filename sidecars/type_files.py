@@ -78,13 +78,21 @@ def load_type(
     if not layers:
         known = ", ".join(type_names(town, rig, workdir))
         raise NotFoundError("sidecar type", name, f"known here are {known}")
+    layers.reverse()
+    made = _merge(name, tuple(layers), _documents(folders, town, rig, overrides))
+    if problems := _contradictions(made):
+        raise DeclarationError(problems)
+    return made
+
+
+def _merge(name: str, layers: tuple[Path, ...], documents: Iterator[Document]) -> SidecarType:
     merged: dict[str, Any] = {}
     snippets: dict[str, str] = {}
     origins: dict[str, str] = {}
     problems: list[Problem] = []
-    for document in _documents(folders, town, rig, overrides):
-        found = _snippets(document, problems) if document.path.endswith("snippets.yaml") else None
-        if found is not None:
+    for document in documents:
+        if document.path.endswith("snippets.yaml"):
+            found = _snippets(document, problems)
             snippets.update(found)
             origins.update({f"snippets.{key}": f"{document.path}:{document.lines.get(key, 0)}" for key in found})
             continue
@@ -93,10 +101,7 @@ def load_type(
             origins[key] = f"{document.path}:{line}" if (line := document.lines.get(key, 0)) else document.path
     if problems:
         raise DeclarationError(problems)
-    made = SidecarType(name=name, snippets=snippets, origins=origins, folders=tuple(reversed(layers)), **merged)
-    if problems := _contradictions(made):
-        raise DeclarationError(problems)
-    return made
+    return SidecarType(name=name, snippets=snippets, origins=origins, folders=layers, **merged)
 
 
 def _is_type(place: Path) -> bool:

@@ -5,7 +5,6 @@ The block types and the names under which other tools write them are flompt's. O
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -43,10 +42,10 @@ ALIASES = {
     "guardrail": "guardrails",
     "doc": "document",
 }
-_READ = {**{name: name for name in TYPES}, TEXT: TEXT, **ALIASES}
-_OPEN = re.compile(rf"<({'|'.join(sorted([*_READ, 'documents'], key=len, reverse=True))})(\s[^<>]*)?>")
+# What each name in a tag means.
+READ = {**{name: name for name in TYPES}, TEXT: TEXT, **ALIASES}
+_OPEN = re.compile(rf"<({'|'.join(sorted([*READ, 'documents'], key=len, reverse=True))})(\s[^<>]*)?>")
 _WRAPPER = re.compile(r"</?prompt>")
-_ANY_TAG = re.compile(r"<([A-Za-z_][\w-]*)(?:\s[^<>]*)?>")
 _DOCUMENT = re.compile(r"<document(?:\s[^<>]*)?>(.*?)</document>", re.DOTALL)
 _SOURCE = re.compile(r"\s*<source>(.*?)</source>\s*", re.DOTALL)
 _BODY = re.compile(r"\s*<document_content>(.*)</document_content>\s*", re.DOTALL)
@@ -204,7 +203,7 @@ def _element(text: str, start: int, inner: int, end: int, tag: str) -> list[Piec
     content = text[inner : text.rindex("</", inner, end)]
     if tag == "documents":
         return _document_pieces(text, start, end)
-    kind = _READ[tag]
+    kind = READ[tag]
     if kind == "document":
         return [Piece(source, start, _document(content))]
     if kind == "examples" and tag == "examples" and (pairs := _read_examples(content)) is not None:
@@ -272,53 +271,6 @@ def _loose(text: str, start: int, end: int) -> list[Piece]:
             pieces.append(Piece(found[0], until))
             position = found.end()
     return [piece for piece in pieces if piece.source]
-
-
-# -- looking for faults ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something in a prompt that was probably not meant.
-
-    Args:
-        line: one-based.
-        message: what is wrong and what would be right.
-    """
-
-    line: int
-    message: str
-
-
-def lint(text: str) -> list[Fault]:
-    """Look for empty and unclosed blocks, unknown tags, text outside of blocks, and what every prompt should say."""
-    faults = []
-    seen = set()
-    for piece in decompose(text):
-        block = piece.block
-        if block is None:
-            continue
-        line = text.count("\n", 0, piece.start) + 1
-        seen.add(block.type)
-        if block.type == TEXT:
-            faults += _lint_loose(piece.source, line)
-        elif not block.content.strip():
-            faults.append(Fault(line, f"<{block.type}> is empty"))
-    faults += [Fault(1, f"no <{kind}>: the agent is not told it") for kind in ("role", "objective") if kind not in seen]
-    return sorted(faults, key=lambda fault: fault.line)
-
-
-def _lint_loose(source: str, line: int) -> list[Fault]:
-    faults = []
-    for found in _ANY_TAG.finditer(source):
-        at = line + source.count("\n", 0, found.start())
-        tag = found[1]
-        if tag in _READ or tag == "documents":
-            faults.append(Fault(at, f"<{tag}> is never closed"))
-        else:
-            near = difflib.get_close_matches(tag, TYPES, 1)
-            faults.append(Fault(at, f"<{tag}> is no block type" + (f": did you mean <{near[0]}>?" if near else "")))
-    return faults or [Fault(line, "this text stands outside of every block")]
 
 
 # -- the minimal prompt ---------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from sidecars.evaluate import CASES_FILE, _assignment, _payload, load_cases
+from sidecars.cases import CASES_FILE, load_cases
+from sidecars.evaluate import assignment_of, payload_of
 from sidecars.judge.rules import RulesJudge
 from sidecars.material import gather
 from sidecars.observe.events import EventReader
@@ -57,12 +58,12 @@ def rules_verdict() -> list[Row]:
         times = []
         for case in load_cases(SHIPPED / name / CASES_FILE):
             with tempfile.TemporaryDirectory() as folder:
-                assignment = _assignment(case, Path(folder))
+                assignment = assignment_of(case, Path(folder))
                 material = gather(kind, assignment)
                 judge = RulesJudge((*material.rules, *kind.rules), material)
                 reader = EventReader(assignment.workdir)
                 for event in case.events:
-                    payload = _payload(event)
+                    payload = payload_of(event)
                     times += _times(lambda: judge.judge([seen] if (seen := reader.read(payload, "e")) else []), 50)  # noqa: B023
         rows.append(_row(type=name, times=times, unit=1e6, name="µs"))
     return rows

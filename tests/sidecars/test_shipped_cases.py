@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sidecars.evaluate import CASES_FILE, evaluate, load_cases, variant
+from sidecars.cases import CASES_FILE, load_cases
+from sidecars.evaluate import evaluate, variant
 from sidecars.lint import lint
 from sidecars.type_files import SHIPPED, load_type
 

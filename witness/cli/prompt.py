@@ -11,7 +11,8 @@ import click
 
 from witness.cli.context import print_json
 from witness.errors import DeclarationError, Problem, UsageError
-from witness.prompt_blocks import TYPES, Block, decompose, lint, render
+from witness.prompt_blocks import TYPES, Block, decompose, render
+from witness.prompt_lint import lint
 
 
 @click.group()

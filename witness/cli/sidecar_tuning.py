@@ -17,7 +17,8 @@ from witness.settings import Settings, load_settings
 from witness.town import Town
 
 if TYPE_CHECKING:
-    from sidecars.evaluate import Case, Score
+    from sidecars.cases import Case
+    from sidecars.evaluate import Score
     from sidecars.observe.recording import Moment
     from sidecars.replay import Replay
 
@@ -143,7 +144,8 @@ def eval_command(cases: str, judge: str, compare: tuple[str, str] | None, as_jso
 
     CASES is a file of cases, or the name of a type that ships some.
     """
-    from sidecars.evaluate import CASES_FILE, evaluate, load_cases, variant
+    from sidecars.cases import CASES_FILE, load_cases
+    from sidecars.evaluate import evaluate, variant
     from sidecars.type_files import load_type
 
     root, rig, settings = _settings()
