@@ -44,7 +44,7 @@ def test_an_out_of_scope_edit_is_known_at_the_next_request_and_done_leaves_nothi
             return sidecar["state"] == "RUNNING" and sidecar["pid"] not in (None, before["pid"])
 
         wait_until(is_back, "the sidecar to come back")
-        return use("Bash", command=shlex.join([sys.executable, "-m", "witness.cli", "done"]))
+        return use("Bash", command="gt done")
 
     server.play(
         use("Read", file_path=str(repo / "docs" / "issue.md")),

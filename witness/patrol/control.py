@@ -117,7 +117,7 @@ def start_witness(town: Town, inside: GroupId | None, *, linger: bool = True) ->
     if witness_process(town):
         return
     runtime = town.make_runtime()
-    argv = [sys.executable, "-m", "witness.patrol", str(town.root), *(["--linger"] if linger else [])]
+    argv = [sys.executable, "-P", "-m", "witness.patrol", str(town.root), *(["--linger"] if linger else [])]
     key_env = load_settings(town.root).key_env
     start_outside(argv, helper_environment(key_env), runtime / "witness.log", Tmux(*town.tmux_place), inside)
 

@@ -24,6 +24,7 @@ from witness.spawn.polecat import StartedPolecat, make_run_dir, start_polecat, w
 from witness.supervise.exits import agent_exit
 from witness.supervise.proctree import identify
 from witness.supervise.waiting import wait_gone
+from witness.transport.clients import client_for
 from witness.transport.hook_settings import session_settings
 from witness.transport.tmux import Tmux
 
@@ -244,8 +245,4 @@ def launch_arguments(
     write_private(settings, json.dumps(client_settings, indent=2))
     # Kept for those who judge the agent against what it was told.
     write_private(run_dir / "prompt.xml", prompt)
-    program, *rest = argv
-    if Path(program).name != "claude":
-        return [program, *rest]
-    # The prompt goes first: a flag that takes several values would swallow it.
-    return [program, *([prompt] if prompt else []), *rest, "--settings", str(settings)]
+    return client_for(argv).launch(argv, prompt, str(settings))

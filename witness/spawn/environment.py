@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,6 +53,7 @@ def polecat_environment(
     environment = inherited()
     environment.pop(key_env, None)
     role = f"{group.rig}/polecats/{group.polecat}"
+    environment["PATH"] = f"{own_commands(town)}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment |= {
         "GT_ROLE": role,
         "GT_RIG": group.rig,
@@ -72,6 +75,29 @@ def polecat_environment(
         "GT_WITNESS_HOOK_WAIT": str(round(hook_wait * 1000)),
     }
     return environment
+
+
+def own_commands(town: Town) -> Path:
+    """A folder with nothing but our ``gt``, for the front of a polecat's PATH.
+
+    What its prompt tells it to call must be there, without putting the rest of our installation (a Python of its own)
+    in front of the user's.
+    """
+    folder = town.make_runtime() / "bin"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # -P: the polecat's working directory must not be able to put its own modules in front of ours.
+    script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m witness.cli "$@"\n'
+    path = folder / "gt"
+    try:
+        current = path.read_text()
+    except OSError:
+        current = ""
+    if current != script:
+        temporary = folder / f".gt.{os.getpid()}"
+        temporary.write_text(script)
+        temporary.chmod(0o700)
+        temporary.replace(path)
+    return folder
 
 
 def helper_environment(key_env: str) -> dict[str, str]:

@@ -89,9 +89,9 @@ def start_outside(argv: list[str], environment: dict[str, str], log: Path, tmux:
                 timeout=_START_SECONDS, check=False, start_new_session=True,
             )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise WitnessError(f"{argv[2]} did not come up within {_START_SECONDS:.0f} s: see {log}") from error
+        raise WitnessError(f"{' '.join(argv[2:4])} did not come up within {_START_SECONDS:.0f} s: see {log}") from error
     if done.returncode != 0:
-        raise WitnessError(f"{' '.join(argv[1:4])} ended with {done.returncode}: see {log}")
+        raise WitnessError(f"{' '.join(argv[2:4])} ended with {done.returncode}: see {log}")
 
 
 def _holds(path: Path, text: str) -> bool:
@@ -209,7 +209,7 @@ class Nursery:
         if not self.join():
             environment = helper_environment(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM}
             start_outside(
-                [sys.executable, "-m", "sidecars", "--nursery", str(self.runtime)],
+                [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)],
                 environment,
                 self.runtime / "nursery.log",
                 self.tmux,

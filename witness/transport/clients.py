@@ -39,6 +39,9 @@ class Client:
         busy: what the screen's lower part shows while the agent works.
         dialog: what it shows while it asks a person for something.
         settings: where ``gt hooks install`` writes by default, below the home directory.
+        first: what stands right behind the program when it is started with a prompt; ``{prompt}`` is filled in.
+        last: what stands at the end of its arguments then.
+        own_settings: how it is given a settings file for one session; ``{settings}`` is filled in.
     """
 
     name: str
@@ -52,6 +55,29 @@ class Client:
     busy: tuple[str, ...] = ()
     dialog: tuple[str, ...] = ()
     settings: str = ""
+    first: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    own_settings: tuple[str, ...] = ()
+
+    def launch(self, argv: Sequence[str], prompt: str, settings: str) -> list[str]:
+        """The argument list that starts a session.
+
+        Args:
+            argv: the agent's command as it was given.
+            prompt: its first prompt, empty for none; ignored by an agent that we do not know.
+            settings: path of the settings file made for this session.
+        """
+        at = next((place for place, word in enumerate(argv) if _program(word) in self.programs), 0) + 1
+
+        def filled(words: tuple[str, ...]) -> list[str]:
+            return [{"{prompt}": prompt, "{settings}": settings}.get(word, word) for word in words]
+
+        first, last = (filled(self.first), filled(self.last)) if prompt else ([], [])
+        return [*argv[:at], *first, *argv[at:], *filled(self.own_settings), *last]
+
+
+def _program(word: str) -> str:
+    return PurePath(word).name.removesuffix(".exe").removesuffix(".js")
 
 
 CLAUDE = Client(
@@ -65,6 +91,9 @@ CLAUDE = Client(
     busy=("esc to interrupt",),
     dialog=("Esc to cancel", "Enter to confirm", "Enter to select"),
     settings=".claude/settings.json",
+    # Not at the end: a flag that takes several values (--allowedTools) would swallow it.
+    first=("{prompt}",),
+    own_settings=("--settings", "{settings}"),
 )
 CODEX = Client(
     name="codex",
@@ -76,6 +105,7 @@ CODEX = Client(
     busy=("esc to interrupt",),
     dialog=("Press enter to", "esc to cancel"),
     settings=".codex/hooks.json",
+    last=("{prompt}",),
 )
 GEMINI = Client(
     name="gemini",
@@ -87,6 +117,7 @@ GEMINI = Client(
     busy=("esc to cancel",),
     dialog=("Waiting for user confirmation", "Enter to select"),
     settings=".gemini/settings.json",
+    last=("--prompt-interactive", "{prompt}"),
 )
 OPENCODE = Client(
     name="opencode",
@@ -95,6 +126,7 @@ OPENCODE = Client(
     channel=Channel.PLUGIN,
     busy=("esc interrupt",),
     settings=".config/opencode/plugins/gt-witness.js",
+    last=("--prompt", "{prompt}"),
 )
 # Whatever else runs in the pane: observed through the pane, told something only when a person asks for it.
 ANY = Client(name="any", title="any other agent", programs=(), channel=Channel.PANE)
@@ -106,7 +138,7 @@ _RUNNERS = frozenset({"env", "npx", "bunx", "node", "bun", "nice", "exec"})
 def client_for(argv: Sequence[str]) -> Client:
     """The client that an agent's command starts; ``ANY`` when it is none that we know."""
     for word in argv:
-        name = PurePath(word).name.removesuffix(".exe").removesuffix(".js")
+        name = _program(word)
         for client in CLIENTS:
             if name in client.programs:
                 return client
