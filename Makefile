@@ -6,10 +6,10 @@ PY := $(VENV)/bin/python
 AGENT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tmux run test check format test-real e2e bench wheel clean
+.PHONY: help setup tmux run test check format test-real e2e e2e-others bench wheel clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
 
 setup: tmux $(VENV)/.ready ## virtual environment, dependencies, tmux; quick when all is there
 
@@ -46,6 +46,10 @@ test-real: setup ## the slow tests with real tmux, awkward processes and chaos
 e2e: setup ## the real Claude Code against a scripted server on loopback (installs the client once, from npm)
 	@.ci/need-claude
 	@$(PY) -m pytest -q -m 'e2e' $(ARGS)
+
+e2e-others: setup ## Codex CLI, Gemini CLI and opencode offline (installs them once, from npm)
+	@.ci/need-other-clients
+	@$(PY) -m pytest -q tests/e2e/test_other_clients.py $(ARGS)
 
 bench: setup ## measure us and our peers in one run
 	@PYTHON=$(PY) .ci/need-peers

@@ -109,7 +109,7 @@ def remember_turn(fields, spool):
 
 def turn(fields):
     """What names the user's turn; without a prompt id each Stop that is not a continuation counts as one."""
-    prompt = fields.get("prompt_id")
+    prompt = fields.get("prompt_id") or fields.get("turn_id")
     return f"{fields.get('session_id')} {prompt}" if prompt else f"{time.time_ns()}"
 
 

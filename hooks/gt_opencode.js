@@ -1,9 +1,12 @@
 // gt-witness plugin: records each completed tool call and hands over what waits for the agent.
 // It only translates: the hook that it calls is the same as in other clients, and fails no agent either.
 import { spawn } from "node:child_process"
+import { readdirSync } from "node:fs"
 
 const COMMAND = ["GT_HOOK"]
 const LIMIT = 5000
+// How often an idle session looks whether something waits for it.
+const TICK = 2000
 
 // The tools' names and fields as other clients write them.
 const NAMES = { bash: "Bash", edit: "Edit", write: "Write", read: "Read", grep: "Grep", glob: "Glob", task: "Agent" }
@@ -39,22 +42,42 @@ function call(event, payload) {
   })
 }
 
+function waits() {
+  try {
+    return readdirSync(process.env.GT_WITNESS_QUEUE).some((name) => name.endsWith(".json"))
+  } catch {
+    return false
+  }
+}
+
 export const GtWitness = async ({ client, directory }) => {
-  const main = { id: null }
-  const own = (id) => main.id === null || main.id === id
+  if (!process.env.GT_WITNESS_SPOOL) return {}
+  let main = null
+  let idle = false
+
+  async function wake() {
+    idle = false
+    const text = await call("Stop", { session_id: main, cwd: directory, stop_hook_active: false })
+    if (text) await client.session.promptAsync({ path: { id: main }, body: { parts: [{ type: "text", text }] } })
+    else idle = true
+  }
+
+  setInterval(() => {
+    if (idle && main && waits()) wake().catch(() => {})
+  }, TICK).unref()
+
   return {
     event: async ({ event }) => {
       const properties = event.properties ?? {}
       if (event.type === "session.created" && !properties.info?.parentID) {
-        main.id = properties.info?.id ?? null
-        // What a session is told before its first prompt would begin a turn by itself: it waits for that prompt.
-        await call("SessionCreated", { session_id: main.id, cwd: directory })
-      } else if (event.type === "session.idle" && main.id !== null && properties.sessionID === main.id) {
-        const text = await call("Stop", { session_id: main.id, cwd: directory, stop_hook_active: false })
-        if (text) {
-          await client.session.promptAsync({ path: { id: main.id }, body: { parts: [{ type: "text", text }] } })
-        }
+        main = properties.info?.id ?? null
+        await call("SessionCreated", { session_id: main, cwd: directory })
+      } else if (event.type === "session.idle" && main && properties.sessionID === main) {
+        await wake()
       }
+    },
+    "chat.message": async (input) => {
+      if (input.sessionID === main) idle = false
     },
     "tool.execute.after": async (input, output) => {
       const payload = {
@@ -65,7 +88,8 @@ export const GtWitness = async ({ client, directory }) => {
         tool_response: String(output.output ?? "").slice(0, 200000),
         tool_use_id: input.callID,
       }
-      if (!own(input.sessionID)) payload.agent_id = input.sessionID
+      // What waits is for the main agent; a subagent's session is another one.
+      if (main && input.sessionID !== main) payload.agent_id = input.sessionID
       const text = await call("PostToolUse", payload)
       if (text) output.output = `${output.output ?? ""}\n\n${text}`
     },

@@ -55,6 +55,7 @@ def test_real_screens_of_claude_code(file: str, state: PromptState) -> None:
         (" > \x1b[7m \x1b[0m Type your message or @path/to/file\n workspace", GEMINI, PromptState.IDLE),
         (" ⠋ Thinking... (esc to cancel, 2s)\n >   Type your message or @path/to/file", GEMINI, PromptState.BUSY),
         (" > hello there\n workspace", GEMINI, PromptState.TYPED),
+        (" *   Type your message or @path/to/file\n", GEMINI, PromptState.IDLE),
         ("anything\n$ ", ANY, PromptState.UNKNOWN),
     ],
 )

@@ -93,7 +93,8 @@ DIALECTS = {
         handlers=_codex,
     ),
     "gemini": Dialect(
-        events=("AfterTool", "BeforeAgent", "SessionStart", "AfterAgent", "SessionEnd", "PreCompress"),
+        # Not PreCompress: it comes before every request, compressed or not.
+        events=("AfterTool", "BeforeAgent", "SessionStart", "AfterAgent", "SessionEnd"),
         matched=("AfterTool",),
         handlers=_gemini,
     ),

@@ -24,6 +24,9 @@ from witness.transport.nudge_queue import Nudge, NudgeQueue
 
 # Clients write their transcript late; before this nothing is concluded from what it does not hold.
 PATIENCE = 15.0
+_GIVEN_ATTACHMENTS = ("hook_additional_context", "queued_command")
+# What stands in a line that may be the model's answer, looked for before the line is parsed.
+_ANSWER_SIGNS = (b'"assistant"', b'"gemini"', b'function_call"')
 _KEPT = ("sender", "message", "priority", "kind", "thread_id", "run", "tries")
 # Where no transcript is to be had, delivery is neither proven nor doubted for longer than this.
 GIVE_UP = 600.0
@@ -193,26 +196,34 @@ def _look(receipt: Receipt) -> tuple[bool, bool]:
     wanted = wording.as_written(wording.clean(receipt.message))
     answered = False
     for line in _tail(Path(receipt.transcript)) if receipt.transcript else ():
-        if wanted in line and _gives_to_model(line, receipt):
+        if wanted in line and _gives_to_model(_parse(line), receipt):
             return True, True
-        if b'"assistant"' in line and not answered:
+        if not answered and any(sign in line for sign in _ANSWER_SIGNS):
             entry = _parse(line)
-            answered = entry.get("type") == "assistant" and _time(entry) > receipt.drained + 1
+            answered = _is_answer(entry) and _time(entry) > receipt.drained + 1
     return False, answered
 
 
-def _gives_to_model(line: bytes, receipt: Receipt) -> bool:
+def _gives_to_model(entry: dict[str, Any], receipt: Receipt) -> bool:
     """Context added by a hook, or a user's message. What a hook printed is written down too; that proves nothing."""
-    entry = _parse(line)
-    attachment = entry.get("attachment")
-    kind = attachment.get("type") if isinstance(attachment, dict) else ""
-    if kind not in ("hook_additional_context", "queued_command") and entry.get("type") not in (
-        "user",
-        "queue-operation",
-    ):
-        return False
+    kind, role = _inner(entry, "attachment").get("type"), _inner(entry, "payload").get("role")
+    given = (
+        kind in _GIVEN_ATTACHMENTS or role in ("user", "developer") or entry.get("type") in ("user", "queue-operation")
+    )
     # The same words may have been said an hour ago.
-    return not _time(entry) or _time(entry) > receipt.drained - 5
+    return given and (not _time(entry) or _time(entry) > receipt.drained - 5)
+
+
+def _is_answer(entry: dict[str, Any]) -> bool:
+    payload = _inner(entry, "payload")
+    if payload:  # Codex CLI
+        return payload.get("role") == "assistant" or str(payload.get("type", "")).endswith("function_call")
+    return entry.get("type") in ("assistant", "gemini")
+
+
+def _inner(entry: dict[str, Any], key: str) -> dict[str, Any]:
+    inner = entry.get(key)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _tail(path: Path) -> Iterator[bytes]:
