@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -275,14 +275,21 @@ class Actor:
         """End the groups and wait until they have."""
         return end_groups(targets, self.foreign([goal.run for goal in targets]), grace, clock=self._clock)
 
-    def finish_nuke(self, result: Ended, deeds: Deeds) -> None:
-        """Record how the end of a group came out, and take away its session."""
+    def finish_nuke(self, result: Ended, deeds: Deeds, standing: Collection[str] | None = None) -> None:
+        """Record how the end of a group came out, and take away its session.
+
+        Args:
+            result: how it came out.
+            deeds: where it is told.
+            standing: the sessions that stand, where many ends ask tmux once; None asks it here.
+        """
         group = self._journal.groups.get(result.run)
         if group is None or group.state is not GroupState.NUKING:
             return
         try:
             # A session of that name may be somebody else's, made since or before: ours carries our marker.
-            if self._tmux.variable(group.session, MARKER_VARIABLE) == group.id.marker:
+            stands = standing is None or group.session in standing
+            if stands and self._tmux.variable(group.session, MARKER_VARIABLE) == group.id.marker:
                 self._tmux.kill_session(group.session)
         except TmuxError as error:
             deeds.errors.append(f"{group.id.address}: its session may still stand: {error}")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from witness.clock import Clock
+from witness.errors import WitnessError
 from witness.journal import Journal
 from witness.names import GroupId
 from witness.nuke.execute import Ended
@@ -98,9 +99,16 @@ class Rounds:
         if not targets:
             return []
         results = self.actor.end(targets, self.grace(targets_runs(nukes)) if grace is None else grace)
+        standing = self._sessions() if len(results) > 1 else None
         for result in results:
-            self.actor.finish_nuke(result, deeds)
+            self.actor.finish_nuke(result, deeds, standing)
         return results
+
+    def _sessions(self) -> set[str] | None:
+        try:
+            return {pane.session for pane in self.tmux.panes()}
+        except WitnessError:
+            return None
 
     def grace(self, runs: Collection[str]) -> float:
         """Seconds between TERM and KILL for these groups."""
