@@ -20,6 +20,7 @@ from witness.names import GroupId
 from witness.patrol.act import read_process
 from witness.settings import load_settings
 from witness.spawn.environment import helper_environment
+from witness.spawn.polecat import write_private
 from witness.spawn.sidecar import short_path, start_outside
 from witness.supervise.waiting import wait_gone
 from witness.town import Town
@@ -143,5 +144,5 @@ def stop_witness(town: Town) -> bool:
 def record_process(path: Path, process: ProcessId) -> None:
     """Write who we are, whole or not at all."""
     temporary = path.with_name(f"{path.name}.{process.pid}")
-    temporary.write_text(json.dumps({"pid": process.pid, "started": process.started}))
+    write_private(temporary, json.dumps({"pid": process.pid, "started": process.started}))
     temporary.replace(path)
