@@ -32,6 +32,7 @@ class Place:
     """
 
     def __init__(self, root: Path, settings: str = SETTINGS) -> None:
+        root.mkdir(parents=True, exist_ok=True)
         self.town = Town.init(root)
         (root / "settings").mkdir(exist_ok=True)
         (root / "settings" / "witness.yaml").write_text(settings)

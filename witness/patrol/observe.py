@@ -131,6 +131,7 @@ class Observer:
         self._runs = str(town.run_dir("any").parent)
         self.markers = Markers()
         self.complaints: list[str] = []
+        self._told: set[tuple[int, str]] = set()
         self._settings: dict[str, tuple[tuple[int, ...], Settings]] = {}
 
     def settings(self, rig: str) -> Settings:
@@ -145,7 +146,9 @@ class Observer:
                 if known is None:
                     raise
                 # A slip while editing must not stop the supervision: what held so far holds on.
-                self.complaints.append(f"the settings of before are kept: {error}")
+                if (stamp[0], str(error)) not in self._told:
+                    self._told.add((stamp[0], str(error)))
+                    self.complaints.append(f"the settings of before are kept: {error}")
                 known = (stamp, known[1])
             self._settings[rig] = known
         return known[1]

@@ -30,6 +30,8 @@ from witness.transport.tmux import Tmux
 
 # Sidecars start in milliseconds; a machine under full load may need a hundred times that.
 _SIDECARS_SECONDS = 60.0
+# News of them comes at once; what somebody else was told is found by looking.
+_NEWS_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +206,12 @@ class Spawner:
             group = self._journal.groups.get(run)
             if group is None or group.state is not GroupState.SPAWNING:
                 return
-            handle, remaining = self._rounds.nursery.fileno(), deadline - self._clock.monotonic()
-            if remaining <= 0 or handle is None:
+            if self._clock.monotonic() >= deadline:
                 raise SpawnError(run, "; ".join(deeds.errors) or "its sidecars did not become ready")
-            select.select([handle], [], [], remaining)
+            # A patrol may have started them before us, and heard their news too.
+            self._rounds.nursery.join()
+            handle = self._rounds.nursery.fileno()
+            select.select([] if handle is None else [handle], [], [], _NEWS_SECONDS)
             self._rounds.nursery.news()
 
     def _settle(self, prepared: Prepared, started: StartedPolecat) -> None:

@@ -182,6 +182,8 @@ class Witness:
         targets = {group.id.run: target(group, self.journal.members.of(group.id.run), ()) for group in groups}
         inside = {run for run, goal in targets.items() if is_inside([goal], table)}
         # Whoever is inside would end itself half-way; the Witness stands outside of the tree.
+        if inside:
+            control.start_witness(self.town, self._inside)
         for run in inside:
             self.journal.groups.want(run, Intent.NUKE, self._clock.monotonic(), reason)
             self.poke(run)

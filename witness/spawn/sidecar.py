@@ -29,6 +29,7 @@ from witness.transport.tmux import Tmux
 
 _START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
+_OUTSIDE = Path(__file__).with_name("outside.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def start_outside(argv: list[str], environment: dict[str, str], log: Path, tmux:
         environment: its whole environment.
         log: where its output goes.
         tmux: used when we run inside a polecat: a child of ours would fall to the polecat's reaper and end with it, so
-            the tmux server starts it instead, without the caller's variables.
+            the tmux server starts it instead.
         inside: the polecat we run in.
 
     Raises:
@@ -80,7 +81,7 @@ def start_outside(argv: list[str], environment: dict[str, str], log: Path, tmux:
     """
     try:
         if inside:
-            tmux.run("run-shell", f"{shlex.join(argv)} >>{shlex.quote(str(log))} 2>&1", timeout=_START_SECONDS)
+            _start_by_tmux(argv, environment, log, tmux)
             return
         log.touch(mode=0o600)
         with log.open("ab") as output:
@@ -99,6 +100,15 @@ def _holds(path: Path, text: str) -> bool:
         return path.read_bytes() == text.encode(errors="surrogateescape")
     except OSError:
         return False
+
+
+def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux: Tmux) -> None:
+    launch = log.with_name(f"launch-{os.getpid()}.json")
+    write_private(launch, json.dumps({"argv": argv, "environment": environment, "log": str(log)}))
+    try:
+        tmux.run("run-shell", shlex.join([sys.executable, "-S", "-I", str(_OUTSIDE), str(launch)]), timeout=_START_SECONDS)  # noqa: E501 # fmt: skip
+    finally:
+        launch.unlink(missing_ok=True)
 
 
 @dataclass
