@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs import BY_NAME, Record, alive
+from tests.programs import BY_NAME, Record
 from witness.identity import ProcessId
 from witness.spawn.polecat import make_run_dir, read_started, write_private
 from witness.supervise.proctree import is_alive, look_up, read_table, send
@@ -290,24 +290,39 @@ def test_the_keeper_is_killed_and_the_reaper_takes_over(start: Callable[..., Run
 
 
 @LINUX_ONLY
-def test_the_reaper_is_killed_and_the_keeper_goes_on(start: Callable[..., Run], tmp_path: Path) -> None:
-    run, record = _awkward(start, tmp_path, "daemon-bare")
+def test_the_reaper_is_killed_and_the_keeper_ends_the_rest(start: Callable[..., Run], tmp_path: Path) -> None:
+    """With its first process the session loses its terminal, so the agent is hung up on."""
+    run, record = _awkward(start, tmp_path, "daemon-renamed")
     try:
         run.reaper.kill()
         run.reaper.wait()
-        assert is_alive(run.process("keeper"))
-        living = record.living()
-        send(run.process("agent"), signal.SIGKILL)
         assert not wait_gone([run.process("keeper")], 10)
-        assert run.exit() == {"code": 137, "signal": 9, "hangup": False} or run.exit()["hangup"]
-        assert not [each for each in living if alive(each)]
+        assert run.exit() == {"code": 129, "signal": 1, "hangup": True}
+        assert not record.survivors()
+    finally:
+        record.end()
+
+
+@LINUX_ONLY
+def test_keeper_and_agent_are_killed_at_once(start: Callable[..., Run], tmp_path: Path) -> None:
+    run, record = _awkward(start, tmp_path, "daemon-renamed")
+    try:
+        os.kill(run.reaper.pid, signal.SIGSTOP)
+        send(run.process("keeper"), signal.SIGKILL)
+        send(run.process("agent"), signal.SIGKILL)
+        assert not wait_gone([run.process("agent"), run.process("keeper")], 10)
+        os.kill(run.reaper.pid, signal.SIGCONT)
+        assert run.reaper.wait(20) == 137
+        assert run.exit() == {"code": 137, "signal": 9, "hangup": False}
+        assert not record.survivors()
     finally:
         record.end()
 
 
 def test_both_halves_are_killed_and_the_agent_lives(start: Callable[..., Run]) -> None:
     """Nobody of ours is left to hold it; the Witness finds it by its record and its marker."""
-    run = start("sh", "-c", "trap '' HUP; exec sleep 60")
+    run = start("sh", "-c", "trap '' HUP; touch deaf; exec sleep 60")
+    _until(lambda: (run.folder.parent / "deaf").exists(), "the agent did not come up")
     for name in ("keeper", "reaper"):
         send(run.process(name), signal.SIGKILL)
     run.reaper.wait()

@@ -32,6 +32,7 @@ from witness.transport.tmux import Tmux
 _SIDECARS_SECONDS = 60.0
 # News of them comes at once; what somebody else was told is found by looking.
 _NEWS_SECONDS = 0.05
+_RECORD_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,12 @@ class Spawner:
         self._journal.groups.detail(prepared.group.run, worker=None)
 
     def _last_words(self, prepared: Prepared) -> str:
-        ended = agent_exit(self._town.run_dir(prepared.group.run)).describe()
+        run_dir = self._town.run_dir(prepared.group.run)
+        deadline = self._clock.monotonic() + _RECORD_SECONDS
+        # Its reaper is about to write down how it ended.
+        while agent_exit(run_dir).code is None and self._clock.monotonic() < deadline:
+            select.select([], [], [], 0.005)
+        ended = agent_exit(run_dir).describe()
         try:
             screen = self._rounds.tmux.capture(prepared.session, 3).strip()
         except WitnessError:

@@ -104,38 +104,36 @@ def tell(run_dir: str, fact: object) -> None:
         os.close(handle)
 
 
-def collect(agent: int) -> int | None:
-    """Reap every child that has ended; returns the agent's wait status once it is among them."""
-    status = None
+def collect(ended: dict[int, int]) -> None:
+    """Reap every child that has ended; adds their wait statuses by pid."""
     while True:
         try:
-            pid, found = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return status
+            return
         if pid == 0:
-            return status
-        if pid == agent:
-            status = found
+            return
+        ended[pid] = status
 
 
-def live(agent: int) -> tuple[int, bool]:
-    """Pass signals on until the agent ends; returns its wait status, and whether its terminal was taken away."""
+def live(child: int, ended: dict[int, int]) -> bool:
+    """Pass signals on until the child is among those that ended; returns whether the terminal was taken away."""
     hangup = False
-    while True:
+    collect(ended)
+    while child not in ended:
         came = signal.sigwaitinfo(_WATCHED)
-        hangup = hangup or came.si_signo == signal.SIGHUP
         if came.si_signo == signal.SIGCHLD:
-            status = collect(agent)
-            if status is not None:
-                # A hang-up that came with it is taken in now: the kernel hands out the lower number first.
-                return status, hangup or signal.SIGHUP in signal.sigpending()
+            collect(ended)
+            continue
+        hangup = hangup or came.si_signo == signal.SIGHUP
         # What the terminal sends (si_code > 0: the kernel) goes to the whole foreground group, the agent included;
         # only a hang-up reaches the session's leader alone.
-        elif came.si_code <= 0 or came.si_signo == signal.SIGHUP:
+        if came.si_code <= 0 or came.si_signo == signal.SIGHUP:
             try:
-                os.kill(agent, came.si_signo)
+                os.kill(child, came.si_signo)
             except ProcessLookupError:
                 pass
+    return hangup or signal.SIGHUP in signal.sigpending()
 
 
 def end_the_rest(grace: float) -> None:
@@ -152,7 +150,7 @@ def end_the_rest(grace: float) -> None:
         if remaining <= 0 or signal.sigtimedwait((signal.SIGCHLD,), min(remaining, 0.2)) is None:
             if remaining <= 0:
                 break
-        collect(0)
+        collect({})
     for _ in range(_KILL_ROUNDS):
         remaining_children = children()
         if not remaining_children:
@@ -163,7 +161,7 @@ def end_the_rest(grace: float) -> None:
             except OSError:
                 pass
         signal.sigtimedwait((signal.SIGCHLD,), 0.05)
-        collect(0)
+        collect({})
 
 
 def keep(run_dir: str, argv: list[str], cwd: str, environment: dict[str, str], grace: float, reaper: list[int]) -> int:
@@ -176,12 +174,12 @@ def keep(run_dir: str, argv: list[str], cwd: str, environment: dict[str, str], g
         sys.stderr.write(f"gt-witness: {reason}\n")
         return 127
     tell(run_dir, {"reaper": reaper, "keeper": me, "agent": [agent, start_ticks(agent)]})
-    return see_through(run_dir, agent, grace)
+    return see_through(run_dir, agent, grace, {})
 
 
-def see_through(run_dir: str, agent: int, grace: float) -> int:
-    status, hangup = live(agent)
-    code = os.waitstatus_to_exitcode(status)
+def see_through(run_dir: str, agent: int, grace: float, ended: dict[int, int]) -> int:
+    hangup = live(agent, ended)
+    code = os.waitstatus_to_exitcode(ended[agent])
     signalled = -code if code < 0 else 0
     code = 128 + signalled if signalled else code
     write_whole(f"{run_dir}/exit.json", {"code": code, "signal": signalled, "hangup": hangup})
@@ -189,15 +187,15 @@ def see_through(run_dir: str, agent: int, grace: float) -> int:
     return code
 
 
-def take_over(run_dir: str, grace: float) -> int:
-    """The keeper was killed: its children are ours now, the agent too if it still lives."""
+def take_over(run_dir: str, grace: float, ended: dict[int, int]) -> int:
+    """The keeper was killed: its children are ours now, the agent too, whether it lives or has ended meanwhile."""
     try:
         with open(f"{run_dir}/started.json") as file:
             agent = json.load(file)["agent"][0]
     except (OSError, ValueError, KeyError):
         agent = 0
-    if agent in children():
-        return see_through(run_dir, agent, grace)
+    if agent in ended or agent in children():
+        return see_through(run_dir, agent, grace, ended)
     end_the_rest(grace)
     return 128 + signal.SIGKILL
 
@@ -218,9 +216,11 @@ def main() -> int:
     keeper = os.fork()
     if keeper == 0:
         os._exit(keep(run_dir, launch["argv"], launch["cwd"], launch["environment"], grace, reaper))
-    code = os.waitstatus_to_exitcode(live(keeper)[0])
+    ended: dict[int, int] = {}
+    live(keeper, ended)
+    code = os.waitstatus_to_exitcode(ended[keeper])
     if code < 0:
-        return take_over(run_dir, grace)
+        return take_over(run_dir, grace, ended)
     end_the_rest(grace)
     return code
 
