@@ -322,7 +322,7 @@ def test_keeper_and_agent_are_killed_at_once(start: Callable[..., Run], tmp_path
 def test_both_halves_are_killed_and_the_agent_lives(start: Callable[..., Run]) -> None:
     """Nobody of ours is left to hold it; the Witness finds it by its record and its marker."""
     run = start("sh", "-c", "trap '' HUP; touch deaf; exec sleep 60")
-    _until(lambda: (run.folder.parent / "deaf").exists(), "the agent did not come up")
+    _until((run.folder.parent / "deaf").exists, "the agent did not come up")
     for name in ("keeper", "reaper"):
         send(run.process(name), signal.SIGKILL)
     run.reaper.wait()
