@@ -119,6 +119,7 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(Path(":memory:") if order.dry else folder / "witness.db"))
         observer = parts.observer(assignment, journal, clock, aloud=not order.dry)
+        stack.callback(parts.judge.close)
         life = stack.enter_context(AgentLife(_identity(pane)))
         screen = PaneWatch(parts.kind, lambda lines: tmux.capture(order.session, lines), str(order.workdir), clock)
         _look_until_it_ends(order, observer, screen, mouth, life)

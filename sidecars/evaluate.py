@@ -98,7 +98,10 @@ def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
         parts = furnish(kind, gather(kind, assignment), settings, Path(assignment.workdir))
         moments = [Moment(1_000.0 + at, f"e{at}", payload_of(event)) for at, event in enumerate(case.events)]
         judge = _Timed(parts.judge)
-        done = replay(replace(parts, judge=judge), assignment, moments)
+        try:
+            done = replay(replace(parts, judge=judge), assignment, moments)
+        finally:
+            judge.close()
     silent = next((each.reason for each in reversed(done.decisions) if each.outcome in ("refused", "failed")), "")
     return Result(
         case=case,
@@ -115,6 +118,9 @@ class _Timed:
     def __init__(self, judge: Judge) -> None:
         self._judge, self._clock = judge, SystemClock()
         self.seconds = 0.0
+
+    def close(self) -> None:
+        self._judge.close()
 
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         began = self._clock.monotonic()

@@ -41,6 +41,7 @@ class Vigil:
     def __enter__(self) -> Self:
         kind, assignment, enter = self._parts.kind, self._assignment, self._stack.enter_context
         try:
+            self._stack.callback(self._close_judge)
             self._journal = enter(Journal(Path(assignment.journal)))
             self._agent = enter(AgentLife(assignment.agent))
             self._beat = enter(Heartbeat(assignment.heartbeat, self._clock))
@@ -63,6 +64,9 @@ class Vigil:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _close_judge(self) -> None:
+        self._parts.judge.close()
 
     def sources(self) -> list[int]:
         """Descriptors whose readability is a reason to look."""

@@ -70,6 +70,8 @@ class Settings:
         model: the judge's default model.
         run_budget, day_budget: dollars that the sidecars of one run, and of the town in a day, may spend.
         run_calls, day_calls: the same in calls.
+        prices: dollars for a million tokens by model, ``{beginning of its id: {input, output, written, cached}}``, for
+            models that are not in the sidecars' own list.
         types: overrides of sidecar types, ``{type: {field: value}}``.
     """
 
@@ -98,6 +100,7 @@ class Settings:
     day_budget: float = 5.00
     run_calls: int = 500
     day_calls: int = 5000
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -122,6 +125,23 @@ _DURATIONS = frozenset(
 _CONTAINMENT = ("auto", "reaper", "cgroup", "pidns")
 
 
+_PRICES = frozenset(["input", "output", "written", "cached"])
+
+
+def _prices(value: Any) -> Any:
+    good = isinstance(value, dict) and all(
+        isinstance(each, dict)
+        and set(each) <= _PRICES
+        and all(
+            isinstance(price, int | float) and not isinstance(price, bool) and price >= 0 for price in each.values()
+        )
+        for each in value.values()
+    )
+    if not good:
+        raise ValueError(f"write it as {{model: {{{', '.join(sorted(_PRICES))}}}}}, in dollars for a million tokens")
+    return value
+
+
 def _convert(name: str, value: Any) -> Any:
     default = getattr(Settings(), name)
     if name in _DURATIONS:
@@ -130,6 +150,8 @@ def _convert(name: str, value: Any) -> Any:
         if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
             raise ValueError("write it as {type: {field: value}}")
         return value
+    if name == "prices":
+        return _prices(value)
     if isinstance(default, bool) or isinstance(value, bool):
         if isinstance(default, bool) and isinstance(value, bool):
             return value

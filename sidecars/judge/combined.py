@@ -16,6 +16,8 @@ class HintedJudge(Protocol):
 
     def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]: ...
 
+    def close(self) -> None: ...
+
 
 class CombinedJudge:
     """``rules+model``.
@@ -29,6 +31,9 @@ class CombinedJudge:
         self._rules, self._model = rules, model
         # Which rule has pointed at what waits for the model.
         self._proposed: dict[str, Verdict] = {}
+
+    def close(self) -> None:
+        self._model.close()
 
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         verdicts = self._rules.judge(seen)

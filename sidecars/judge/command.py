@@ -50,6 +50,9 @@ class CommandJudge:
         self._kind, self._material, self._workdir = kind, material, workdir
         self._clock = clock or SystemClock()
 
+    def close(self) -> None:
+        """It holds nothing open."""
+
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
 

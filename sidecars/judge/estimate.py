@@ -35,6 +35,9 @@ class EstimatingJudge:
         self._system = len(system_prompt(kind, material)) / _CHARACTERS_PER_TOKEN
         self._cached_until = -1.0
 
+    def close(self) -> None:
+        """It holds nothing open."""
+
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
 

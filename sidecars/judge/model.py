@@ -44,11 +44,13 @@ class Endpoint:
         key: the sidecars' own API key.
         model: the model's id.
         url: base address of an Anthropic-compatible server, empty for Anthropic's own.
+        prices: the town's own prices.
     """
 
     key: str = field(repr=False)
     model: str
     url: str = ""
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 class _TryAgain(Exception):
@@ -97,7 +99,7 @@ class ModelJudge:
         began = self._clock.monotonic()
         verdict = self._runner.run(self._answer(call, seen, hint))
         usage = replace(call.usage, seconds=self._clock.monotonic() - began)
-        return [replace(verdict, usage=replace(usage, dollars=dollars(usage)))]
+        return [replace(verdict, usage=replace(usage, dollars=dollars(usage, self._endpoint.prices)))]
 
     def close(self) -> None:
         """Let go of the connection."""

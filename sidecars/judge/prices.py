@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from witness.journal.records import Usage
@@ -40,15 +41,27 @@ _PRICES = {
 UNKNOWN = Price(15.0, 75.0, 18.75, 1.50, 4096)
 
 
-def price(model: str) -> Price:
-    """The price of a model, by the longest known beginning of its id."""
-    found = [name for name in _PRICES if model.startswith(name)]
-    return _PRICES[max(found, key=len)] if found else UNKNOWN
+def price(model: str, own: Mapping[str, Mapping[str, float]] | None = None) -> Price:
+    """The price of a model, by the longest known beginning of its id.
+
+    Args:
+        model: its id.
+        own: the town's own prices by beginning of an id; they beat the list. What is not given costs nothing, but for
+            the cache, which then costs what plain input does.
+    """
+    prices = {**_PRICES, **{name: _own(each) for name, each in (own or {}).items()}}
+    found = [name for name in prices if model.startswith(name)]
+    return prices[max(found, key=len)] if found else UNKNOWN
 
 
-def dollars(usage: Usage) -> float:
+def _own(given: Mapping[str, float]) -> Price:
+    plain = given.get("input", 0.0)
+    return Price(plain, given.get("output", 0.0), given.get("written", plain), given.get("cached", plain), 0)
+
+
+def dollars(usage: Usage, own: Mapping[str, Mapping[str, float]] | None = None) -> float:
     """What the tokens of one or several calls of one model cost; each call is taken to be of average length."""
-    each = price(usage.model)
+    each = price(usage.model, own)
     total = usage.input_tokens + usage.cached_tokens + usage.cache_written_tokens
     factor = _STEP_FACTOR if each.stepped and total / max(1, usage.calls) > _STEP else 1.0
     return (

@@ -42,6 +42,9 @@ class RulesJudge:
         """Whether any rule can hold at all with this material."""
         return any(conditions is not None for _, conditions in self._rules)
 
+    def close(self) -> None:
+        """It holds nothing open."""
+
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return self.judge(seen), []
 

@@ -91,6 +91,10 @@ class Judge(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Let go of whatever it holds open."""
+        ...
+
 
 _BLANK = re.compile(r"\s+")
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sidecars.observe.clean import excerpt, plain, without_own_words
 from sidecars.observe.observation import Observation
-from sidecars.observe.shell import named_files
+from sidecars.observe.shell import NamedFiles, named_files
 
 # Enough for a judge to see what a call was about; keeps a model's prompt far under the API's price step at 100k tokens.
 TEXT_LIMIT = 12_000
@@ -82,8 +83,8 @@ class EventReader:
         tool = _ALIASES.get(name, name)
         cwd = _text(payload.get("cwd")) or self._roots[0]
         command = _command(given) if tool == "Bash" else ""
-        opened, written = self._files(tool, given, command)
-        raw = _written_text(given) if tool in _WRITERS else ""
+        named = named_files(command) if command else NamedFiles(*_files(tool, given))
+        raw = _new_text(given, payload.get("tool_response")) if tool in _WRITERS else named.text
         text, short = excerpt(without_own_words(plain(raw)), TEXT_LIMIT)
         output, short_too = excerpt(without_own_words(plain(_response(payload))), OUTPUT_LIMIT)
         command, cut_command = excerpt(plain(command), TEXT_LIMIT)
@@ -92,8 +93,8 @@ class EventReader:
             time=time,
             tool=tool,
             failed=kind == "PostToolUseFailure" or bool(payload.get("error")),
-            opened=self._spelled(opened, cwd),
-            written=self._spelled(written, cwd),
+            opened=self._spelled(named.read, cwd),
+            written=self._spelled(named.written, cwd),
             command=command,
             text=text,
             lines_written=sum(1 for line in raw.splitlines() if line.strip()),
@@ -101,16 +102,6 @@ class EventReader:
             subagent=_text(payload.get("agent_type")) or ("subagent" if payload.get("agent_id") else ""),
             cut=cut or short or short_too or cut_command,
         )
-
-    def _files(self, tool: str, given: Mapping[str, Any], command: str) -> tuple[list[str], list[str]]:
-        if tool == "Bash":
-            named = named_files(command)
-            return named.read, named.written
-        found = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str) and value]
-        patch = given.get("input") or given.get("patch")
-        if isinstance(patch, str) and "*** " in patch:
-            found += [first or second for first, second in _PATCH_FILE.findall(patch)]
-        return ([], found) if tool in _WRITERS else (found, [])
 
     def _spelled(self, paths: Iterable[str], cwd: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(spelling for path in paths for spelling in self.spell(path, cwd)))
@@ -155,15 +146,45 @@ def _command(given: Mapping[str, Any]) -> str:
     return _text(command)
 
 
-def _written_text(given: Mapping[str, Any]) -> str:
-    parts = [value for key in _TEXT_KEYS if isinstance(value := given.get(key), str)]
+def _files(tool: str, given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """(opened, written) of a tool that is told its files by name."""
+    found = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str) and value]
+    patch = given.get("input") or given.get("patch")
+    if isinstance(patch, str) and "*** " in patch:
+        found += [first or second for first, second in _PATCH_FILE.findall(patch)]
+    return ([], found) if tool in _WRITERS else (found, [])
+
+
+def _new_text(given: Mapping[str, Any], response: Any) -> str:
+    """What a writing tool has added; lines that stood there before, in any order, are not the agent's doing."""
+    added: list[str] = []
     edits = given.get("edits")
-    if isinstance(edits, list):
-        parts += [_text(edit.get("new_string")) for edit in edits if isinstance(edit, dict)]
+    for edit in [given, *(edits if isinstance(edits, list) else [])]:
+        if not isinstance(edit, Mapping):
+            continue
+        before = _text(edit.get("old_string")) or _text(edit.get("old_str"))
+        if not before and isinstance(response, Mapping) and "content" in edit:
+            before = _text(response.get("originalFile"))
+        for key in _TEXT_KEYS:
+            if isinstance(value := edit.get(key), str):
+                added += _added(before, value)
     patch = given.get("input") or given.get("patch")
     if isinstance(patch, str):
-        parts += _PATCH_ADDED.findall(patch)
-    return "\n".join(part for part in parts if part)
+        added += _PATCH_ADDED.findall(patch)
+    return "\n".join(added)
+
+
+def _added(before: str, after: str) -> list[str]:
+    if not before:
+        return after.splitlines()
+    known = Counter(line.strip() for line in before.splitlines())
+    lines = []
+    for line in after.splitlines():
+        if known[line.strip()] > 0:
+            known[line.strip()] -= 1
+        else:
+            lines.append(line)
+    return lines
 
 
 def _response(payload: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 # A command longer than this is a program in disguise; its beginning tells enough.
 _LONGEST = 20_000
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1([^\n]*)\n.*?(?:^\s*\2\s*$|\Z)", re.DOTALL | re.MULTILINE)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1([^\n]*)\n(.*?)(?:^\s*\2\s*$|\Z)", re.DOTALL | re.MULTILINE)
 _SAYS = frozenset(["echo", "printf", "true", "false", ":", "export", "alias"])
 # The first bare argument of these is a pattern or a program, not a file.
 _PATTERN_FIRST = frozenset(["grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "jq", "yq", "perl"])
@@ -41,10 +41,12 @@ class NamedFiles:
     Args:
         read: those that it opens or passes on.
         written: those that it changes, makes or removes.
+        text: the text of its here-documents, which goes into files more often than not.
     """
 
     read: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    text: str = ""
 
 
 def _tokens(command: str) -> list[str]:
@@ -212,7 +214,9 @@ def named_files(command: str) -> NamedFiles:
         command: a shell command line, or several.
     """
     reader = _Reader()
-    text = _HEREDOC.sub(r"\3\n", command[:_LONGEST]).replace("\\\n", " ")
+    command = command[:_LONGEST]
+    reader.found.text = "".join(found[4] for found in _HEREDOC.finditer(command))
+    text = _HEREDOC.sub(r"\3\n", command).replace("\\\n", " ")
     for words in _simple_commands(_tokens(text)):
         reader.command(words)
     return reader.found

@@ -14,6 +14,8 @@ from witness.transport.event_spool import SpoolReader
 
 # Clients are known to report some calls twice, close together.
 _REMEMBERED = 256
+# Each event may hold a megabyte: a few at a time keep the memory small, whatever backlog there is.
+_AT_ONCE = 16
 
 
 class EventWatch:
@@ -45,7 +47,7 @@ class EventWatch:
 
     def look(self) -> list[Observation] | None:
         """The next actions that are looked at, oldest first; None when the spool is read to its end."""
-        events = self._spool.read()
+        events = self._spool.read(_AT_ONCE)
         if not events:
             return None
         found = []

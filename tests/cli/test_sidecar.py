@@ -14,6 +14,7 @@ import pytest
 
 from sidecars.material.mcp_listing import describe_servers
 from tests.sidecars.conftest import as_payload, tool_event
+from tests.sidecars.model_server import knowing, serving
 from witness.cli import main
 from witness.journal import Decision, Group, GroupState, Journal, Usage
 from witness.names import GroupId
@@ -121,6 +122,28 @@ def test_two_judges_side_by_side(gt: Call, tmp_path: Path) -> None:
     code, out, _ = gt("eval", "specs", "--compare", "rules", "rules+model", "--json")
     assert code == 0
     assert [row["judge"] for row in json.loads(out)] == ["rules", "rules+model"]
+
+
+def test_a_model_finds_what_rules_cannot(gt: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = ("<= 100", "amount_cents", "0, 99", "oldest first", "status_code=200", "status=410")
+    right = ("(400", "status_code=400", "status = 400", "11.80", "float(total)", "order-{n}")
+    words = {
+        sign: f"The code says {sign}; docs/api.md, Errors, says 422, whole cents, o- and a number." for sign in wrong
+    }
+    words |= dict.fromkeys(right, "It says 422, whole cents, o- and a number.")
+    silent = {"JSONDecodeError": "", "docs/notes.md": ""}
+    with serving(*knowing(silent | words)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
+        code, out, _ = gt("eval", "specs", "--compare", "rules", "rules+model", "--json")
+        rules, both = json.loads(out)
+    assert (rules["recall"], both["recall"]) == (0.5, 1.0)
+    assert code == 0
+    assert both["precision"] == 1.0
+    assert both["dollars"] > 0
+    assert 0 < both["median_ms"] < 5000
+    # The rules propose: what no rule points at costs no call.
+    assert len(server.requests) < both["cases"]
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,9 @@ class ScriptedJudge:
         self.answers = list(answers)
         self.asked: list[list[Observation]] = []
 
+    def close(self) -> None:
+        pass
+
     def sift(self, seen: Any) -> tuple[list[Verdict], list[Observation]]:
         return self.judge(seen), []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,10 +18,12 @@ import pytest
 from sidecars import loop
 from tests.sidecars.conftest import as_payload, start_ticks, tool_event
 from tests.sidecars.model_server import report, serving, status, tool
+from tests.sidecars.observe.test_screen import EDIT, screen
 from witness.assignment import Assignment
 from witness.identity import ProcessId
 from witness.journal import Decision, Journal
 from witness.transport.event_spool import append_event
+from witness.transport.tmux import Tmux
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads start ticks from /proc")
 
@@ -277,6 +280,48 @@ def test_a_rotated_spool_is_read_on(observed: Assignment, start: Callable[[Assig
     (observed.spool / "events.jsonl").rename(observed.spool / "events.1.jsonl")
     sidecar.ask(tool_event("Edit", file_path="src/private/2.py", new_string="x"))
     assert len(sidecar.said()) == 2
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_an_agent_without_hooks_is_seen_on_its_screen(
+    assignment: Assignment, tmp_path: Path, start: Callable[[Assignment], Sidecar]
+) -> None:
+    (tmp_path / "frame").write_text(screen(EDIT.replace("src/sum.py", "src/private/sum.py")))
+    tmux = Tmux(f"gt-test-{os.getpid()}-{tmp_path.name}")
+    show = "import sys; print(open(sys.argv[1]).read(), flush=True); sys.stdin.read()"
+    try:
+        pane = tmux.new_session(
+            "agent", str(tmp_path), [sys.executable, "-c", show, str(tmp_path / "frame")], {}, (100, 40)
+        )
+        mine = replace(
+            assignment, agent=ProcessId(pane.pid, start_ticks(pane.pid)), session="agent", socket=tmux.socket,
+            overrides={"poll": "100ms"},
+        )  # fmt: skip
+        start(mine)
+        decision = await_injection(mine)
+    finally:
+        subprocess.run(["tmux", "-L", tmux.socket, "kill-server"], capture_output=True, check=False)
+    assert decision.message.startswith("[sidecar:scope] src/private/sum.py was changed")
+
+
+def test_a_backlog_of_huge_events_is_read_in_little_memory(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    for number in range(100):
+        answer = json.dumps({"stdout": "x" * 1_000_000})
+        event = tool_event("Bash", command=f"cat big{number}") | {"tool_response": {}}
+        append_event(
+            observed.spool, as_payload(event).replace(b'"tool_response": {}', f'"tool_response": {answer}'.encode())
+        )
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
+    assert len(sidecar.said()) == 1
+    peak = next(
+        int(line.split()[1])
+        for line in Path(f"/proc/{sidecar.process.pid}/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    )
+    assert peak < 200_000  # KiB
 
 
 def test_importing_it_is_light() -> None:

@@ -110,13 +110,16 @@ def costs(target: str | None, by: str, since: str, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(by, "decisions", "said", "calls", "input", "cached", "output", "dollars", box=None, pad_edge=False)
+    table = Table(
+        by, "decisions", "said", "held out", "calls", "input", "cached", "output", "dollars", box=None, pad_edge=False
+    )
     for row in rows:
         inputs = row.input_tokens + row.cache_written_tokens
-        numbers = (row.decisions, row.injected, row.calls, inputs, row.cached_tokens, row.output_tokens)
+        numbers = (row.decisions, row.injected, row.held_out, row.calls, inputs, row.cached_tokens, row.output_tokens)
         table.add_row(row.key, *map(str, numbers), f"{row.dollars:.5f}")
     table.add_section()
-    decisions, said, calls = (sum(getattr(row, key) for row in rows) for key in ("decisions", "injected", "calls"))
+    keys = ("decisions", "injected", "held_out", "calls")
+    decisions, said, held, calls = (sum(getattr(row, key) for row in rows) for key in keys)
     dollars = sum(row.dollars for row in rows)
-    table.add_row("all", str(decisions), str(said), str(calls), "", "", "", f"{dollars:.5f}")
+    table.add_row("all", str(decisions), str(said), str(held), str(calls), "", "", "", f"{dollars:.5f}")
     Console(highlight=False).print(table)

@@ -99,7 +99,10 @@ def _replay(
         return replay(replace(parts, kind=kind), assignment, moments, estimate=True)
     if parts.lack:
         click.echo(f"{name}: {parts.lack}; --estimate counts what a model would cost", err=True)
-    return replay(parts, assignment, moments)
+    try:
+        return replay(parts, assignment, moments)
+    finally:
+        parts.judge.close()
 
 
 def _recorded_in(moments: list[Moment]) -> Path | None:

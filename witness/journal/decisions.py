@@ -29,6 +29,7 @@ class CostRow:
     key: str
     decisions: int
     injected: int
+    held_out: int
     calls: int
     input_tokens: int
     cached_tokens: int
@@ -101,7 +102,8 @@ class DecisionLog:
             since: wall clock.
         """
         rows = self._journal.run(
-            f"SELECT {COSTS_BY[by]} AS key, COUNT(*), SUM(outcome = 'injected'), SUM(calls), SUM(input_tokens),"  # noqa: S608
+            f"SELECT {COSTS_BY[by]} AS key, COUNT(*), SUM(outcome = 'injected'),"  # noqa: S608
+            " SUM(outcome = 'refused' AND reason LIKE 'holdout%'), SUM(calls), SUM(input_tokens),"
             " SUM(cached_tokens), SUM(cache_written_tokens), SUM(output_tokens), SUM(dollars) FROM decisions"
             " WHERE ? IN ('', run) AND ? IN ('', sidecar) AND time >= ? GROUP BY key ORDER BY key",
             run, sidecar, since,

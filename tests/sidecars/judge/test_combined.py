@@ -25,6 +25,9 @@ class Model:
     def __init__(self, *answers: Verdict) -> None:
         self.answers, self.asked = list(answers), []  # type: ignore[var-annotated]
 
+    def close(self) -> None:
+        pass
+
     def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]:
         self.asked.append(([each.id for each in seen], hint))
         return [self.answers.pop(0)]

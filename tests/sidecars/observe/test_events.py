@@ -27,7 +27,7 @@ def test_an_edit_writes_its_file_and_only_its_new_text(reader: EventReader, tmp_
         reader, tool_event("Edit", file_path=str(tmp_path / "src/a.py"), old_string="old", new_string="x\n\ny\n")
     )
     assert (seen.written, seen.opened) == (("src/a.py",), ())
-    assert (seen.text, seen.lines_written) == ("x\n\ny\n", 2)
+    assert (seen.text, seen.lines_written) == ("x\n\ny", 2)
     assert "old" not in seen.rendered()
 
 
@@ -46,6 +46,20 @@ def test_an_edit_writes_its_file_and_only_its_new_text(reader: EventReader, tmp_
 def test_every_writing_tool(reader: EventReader, tool: str, given: dict[str, Any], written: tuple[str, ...]) -> None:
     seen = read(reader, tool_event(tool, **given))
     assert (seen.written, seen.text) == (written, "t")
+
+
+def test_what_stood_there_before_is_not_new(reader: EventReader) -> None:
+    edit = tool_event("Edit", file_path="a", old_string="one\n  two\nthree", new_string="zero\none\ntwo\nthree\nthree")
+    assert read(reader, edit).text == "zero\nthree"
+    write = tool_event("Write", {"type": "update", "originalFile": "one\ntwo\n"}, file_path="a", content="two\nnew\n")
+    assert read(reader, write).text == "new"
+    several = tool_event("MultiEdit", file_path="a", edits=[{"old_string": "x", "new_string": "x\ny"}, None, 3])
+    assert read(reader, several).text == "y"
+
+
+def test_a_here_document_is_new_text(reader: EventReader) -> None:
+    seen = read(reader, tool_event("Bash", command="cat > a.py <<'EOF'\nprint(1)\nprint(2)\nEOF\nls"))
+    assert (seen.written, seen.text, seen.lines_written) == (("a.py",), "print(1)\nprint(2)\n", 2)
 
 
 def test_reading_opens(reader: EventReader) -> None:

@@ -45,6 +45,9 @@ class Oracle:
         self.calls = 0
         self.heard: set[str] = set()
 
+    def close(self) -> None:
+        pass
+
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
 

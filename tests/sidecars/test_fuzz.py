@@ -1,0 +1,73 @@
+"""Whatever comes from outside, nobody falls over it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecars.judge.report import find_report
+from sidecars.judge.verdict import Verdict, quoted_from
+from sidecars.observe.change import changed_share, squeeze
+from sidecars.observe.events import EventReader
+from sidecars.observe.screen import completed_actions, content_lines
+from sidecars.observe.shell import named_files
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(
+    ["file_path", "command", "content", "edits", "input", "old_string", "new_string", "path", "patch"]
+)
+TOOLS = st.sampled_from(["Edit", "Bash", "Write", "apply_patch", "Read", "shell", "x"])
+_WORDS = (
+    """cat git sed -i <<EOF EOF > >> | && ' " \\ $( ) cd a/b -c python # ; … sudo -u X=1 show HEAD:a dd if=x &> 2>&1"""
+)
+SHELL = st.lists(st.sampled_from([*_WORDS.split(), "\n", "\0"])).map(" ".join)
+_PARTS = ["● Bash(x", ")", "  ⎿  ", "❯ ", "─" * 20, "\n", "✻ Baking… (3s)", "\x1b[31m", "[sidecar:x] y", "漢", "1 +z"]
+PAINT = st.lists(st.sampled_from(_PARTS)).map("".join)
+
+
+@given(st.dictionaries(st.text(), JSON), TOOLS, st.dictionaries(KEYS, JSON), JSON)
+def test_any_payload(more: dict[str, object], tool: str, given_: dict[str, object], response: object) -> None:
+    payload = {
+        **more,
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_input": given_,
+        "tool_response": response,
+    }
+    seen = EventReader("/w").read(payload)
+    assert seen is not None
+    seen.rendered().encode("utf-8", "replace")
+
+
+@given(SHELL | st.text())
+def test_any_command(command: str) -> None:
+    found = named_files(command)
+    assert all(found.read)
+    assert all(found.written)
+
+
+@given(PAINT | st.text(), PAINT | st.text())
+def test_any_screen(before: str, after: str) -> None:
+    completed_actions(content_lines(after))
+    assert 0 <= changed_share(squeeze(content_lines(before)), squeeze(content_lines(after))) <= 1
+    assert changed_share(squeeze(content_lines(after)), squeeze(content_lines(after))) == 0
+
+
+@given(
+    st.text() | st.lists(st.sampled_from(['{"signal"', ": true", "}", "{", "```json", "\n", "[", "null"])).map("".join)
+)
+def test_any_answer_of_a_judge(text: str) -> None:
+    try:
+        verdict = find_report(text)
+    except ValueError:
+        return
+    assert isinstance(verdict, Verdict)
+
+
+@given(st.text())
+def test_any_quote(evidence: str) -> None:
+    assert quoted_from(evidence, []) is None
