@@ -125,6 +125,8 @@ class Artifacts:
         self._ignore = ignore
         self._stack = ExitStack()
         self._files: dict[str, tuple[_Root, tuple[str, ...], int]] = {}
+        # Names of files that have several, by device and inode, as they were listed.
+        self._links: dict[tuple[int, int], list[tuple[_Root, tuple[str, ...]]]] = {}
         declared = list(dict.fromkeys(os.fspath(path) for path in paths))
         if not declared:
             raise QuestionError("declare at least one artifact: --artifact PATH")
@@ -173,6 +175,8 @@ class Artifacts:
         self._walk(root, root.fd, (), [], found)
         links = Counter((each.st_dev, each.st_ino) for _, each in found.values() if each.st_nlink > 1)
         for name, (parts, entry) in found.items():
+            if entry.st_nlink > 1:
+                self._links.setdefault((entry.st_dev, entry.st_ino), []).append((root, parts))
             if entry.st_nlink > 1 and links[entry.st_dev, entry.st_ino] < entry.st_nlink:
                 self.left_out.append((name, "has another name outside of the folder (hard link)"))
             else:
@@ -290,15 +294,20 @@ class Artifacts:
         return fd
 
     def _all_inside(self, root: _Root, found: os.stat_result) -> bool:
-        """Whether every name of this file was listed below ``root``."""
+        """Whether every name of this file was listed below ``root`` and still means it, reached without links."""
         names = 0
-        for owner, parts, _ in self._files.values():
-            if owner is root:
-                try:
-                    each = os.stat("/".join(parts), dir_fd=root.fd, follow_symlinks=False)
-                except OSError:
-                    continue
-                names += (each.st_dev, each.st_ino) == (found.st_dev, found.st_ino)
+        for owner, parts in self._links.get((found.st_dev, found.st_ino), ()):
+            if owner is not root:
+                continue
+            try:
+                fd = _open_from(root.fd, parts, "")
+            except UnreadableError:
+                continue
+            try:
+                each = os.fstat(fd)
+            finally:
+                os.close(fd)
+            names += (each.st_dev, each.st_ino) == (found.st_dev, found.st_ino)
         return names >= found.st_nlink
 
 

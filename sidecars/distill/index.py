@@ -53,6 +53,7 @@ def search(shelf: Shelf, question: str, room: int) -> Found:
     names: list[str] = []
     gaps: list[str] = []
     offered = shelf.names
+    binary = 0
     for number, name in enumerate(offered):
         if shelf.deadline.passed:
             gaps.append(f"the time was up: {len(offered) - number} of {len(offered)} files were not searched")
@@ -60,6 +61,7 @@ def search(shelf: Shelf, question: str, room: int) -> Found:
         try:
             text = shelf.text(name)
             if text.binary and len(offered) > 1:
+                binary += 1
                 continue
             names.append(name)
             ranker.scan(len(names) - 1, text)
@@ -67,6 +69,8 @@ def search(shelf: Shelf, question: str, room: int) -> Found:
             continue  # the shelf keeps the reason
         except TimeoutSpentError:
             gaps.append(f"the time was up while {name} was unfolded")
+    if binary:
+        gaps.append(f"{binary} of {len(offered)} files are binary and were not searched")
     if offered and not names and len(shelf.unreadable) == len(offered):
         name, reason = next(iter(shelf.unreadable.items()))
         raise UnreadableError(name, reason)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 from sidecars.distill.answer import Claim, Draft, Spending
@@ -33,6 +34,7 @@ _MOST_TOKENS = 2000
 _BYTES_A_TOKEN = 3
 
 _LAST_STEP = "No more calls. Answer now with the JSON object, from what you have seen; name in gaps what is missing."
+_POOR = "--budget-usd allowed no further look"
 _AGAIN = "That was not the JSON object that was asked for. Send it now, alone: answer, evidence, gaps, followups."
 
 
@@ -87,7 +89,8 @@ class ModelLoop:
 
     async def _step(self, client: Any) -> Draft | None:
         """One request. None when the model wants to go on."""
-        last = self._afford() or self.spending.steps + 1 >= self._inquiry.limits.max_steps
+        poor = self._afford()
+        last = poor or self.spending.steps + 1 >= self._inquiry.limits.max_steps
         if last:
             self._say(_LAST_STEP)
         self._inquiry.progress(f"step {self.spending.steps + 1} of at most {self._inquiry.limits.max_steps}")
@@ -100,7 +103,7 @@ class ModelLoop:
             self._messages.append({"role": "user", "content": [self._result(call) for call in calls]})
             return None
         if draft := read_reply(text):
-            return draft
+            return replace(draft, gaps=(*draft.gaps, _POOR)) if poor else draft
         if message.stop_reason == "refusal":
             raise UnparsableError("the model declined to answer")
         if self._asked_again or last:

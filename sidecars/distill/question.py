@@ -81,7 +81,7 @@ def stem(word: str) -> str:
     """The part of an English word that its forms begin with: ``failed``, ``failing`` and ``failure`` give ``fail``."""
     for ending in _ENDINGS:
         kept = word.removesuffix(ending)
-        if kept != word and len(kept) >= 4 and not (ending == "s" and kept.endswith("s")):
+        if kept != word and len(kept) >= 4 and not (ending == "s" and kept[-1] in "sui"):
             return kept[:-1] if len(kept) > 4 and kept[-1] == kept[-2] and kept[-1] not in "slz" else kept
     return word
 

@@ -202,8 +202,8 @@ class Ranker:
         self._seen = [0] * len(self._terms)
         self._exact = [True] * len(self._terms)
         self._groups: dict[tuple[int, bytes], _Group] = {}
+        self._matchers: dict[tuple[tuple[int, ...], bool], Matcher] = {}
         self._lines = 0
-        self._bytes = 0
         self._complete = True
 
     # -- one pass ------------------------------------------------------------------------------------------------
@@ -268,11 +268,12 @@ class Ranker:
             self._complete = False
 
     def _pass(self, number: int, text: Text, chosen: list[int]) -> bool:
-        matcher = Matcher((self._terms[each] for each in chosen), fold=text.size <= _FOLDED)
+        matcher = self._matcher(tuple(chosen), text.size <= _FOLDED)
         stop = threading.Event()
         digest: list[str] = []
         hasher = None
-        if not text.digest:
+        # A small file is hashed when it is quoted, and not for having been looked at.
+        if not text.digest and text.size >= LARGE:
             hasher = threading.Thread(target=lambda: digest.append(text.hash_disk(stop.is_set)), daemon=True)
             hasher.start()
         newlines: list[int] = []
@@ -300,6 +301,13 @@ class Ranker:
             # Also when the time was up: what was read can still be quoted by its lines.
             text.take_index(newlines, digest[0] if digest and through else "")
         return found
+
+    def _matcher(self, chosen: tuple[int, ...], fold: bool) -> Matcher:
+        """One for each choice of terms: a folder of thousands of small files makes the same choice every time."""
+        key = (chosen, fold)
+        if key not in self._matchers:
+            self._matchers[key] = Matcher((self._terms[each] for each in chosen), fold=fold)
+        return self._matchers[key]
 
     def _take(self, number: int, place: Place, before: int, template: bytes) -> None:
         place.text = number

@@ -137,7 +137,7 @@ def _checked(draft: Draft, shelf: Shelf, spending: Spending, outcome: Exit) -> A
     sources = []
     for name in dict.fromkeys(each.path for each in evidence if each.verified):
         text = shelf.text(name)
-        sources.append(Source(name, text.disk_size, text.digest))
+        sources.append(Source(name, text.disk_size, text.digest or text.hash_disk(lambda: shelf.deadline.passed)))
     answer = Answer(
         draft.answer, tuple(evidence), tuple(dict.fromkeys(gaps)), draft.followups, spending, tuple(sources)
     )
@@ -169,8 +169,6 @@ def fit(answer: Answer, room: int) -> Answer:
             answer = replace(answer, answer=answer.answer[: max(60, len(answer.answer) - 200)].rstrip() + "…")
         else:
             break
-    return (
-        replace(answer, gaps=(*answer.gaps, "cut to fit --max-output-chars"))
-        if cut and len(answer.gaps) < 4
-        else answer
-    )
+    if cut and len(answer.gaps) < 4:
+        answer = replace(answer, gaps=(*answer.gaps, "cut to fit --max-output-chars"))
+    return answer

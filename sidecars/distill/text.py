@@ -47,7 +47,7 @@ class Text:
         name: the entry's name.
         size: bytes of plain text.
         disk_size: bytes on the disk, when it was opened.
-        digest: SHA-256 of those, empty until ``index`` or a scan has read them all.
+        digest: SHA-256 of those, empty until they have all been read.
         compression, encoding: what was undone to get at the text.
         gaps: what of it could not be read.
     """

@@ -125,6 +125,16 @@ def test_a_file_that_becomes_a_hard_link_after_the_listing_is_refused(place: Pat
             artifacts.open(f"{place}/logs/run.log")
 
 
+def test_a_name_that_is_reached_through_a_new_link_does_not_count_as_inside(place: Path) -> None:
+    # Two names of one file inside; then one goes outside, and a link leads to it.
+    os.link(place / "logs" / "run.log", place / "logs" / "deep" / "same.log")
+    with Artifacts([place / "logs"]) as artifacts:
+        (place / "logs" / "deep").rename(place / "outside")
+        (place / "logs" / "deep").symlink_to(place / "outside")
+        with pytest.raises(UnreadableError, match="hard link"):
+            artifacts.open(f"{place}/logs/run.log")
+
+
 def test_a_file_that_becomes_a_link_after_the_listing_is_refused(place: Path) -> None:
     with Artifacts([place / "logs"]) as artifacts:
         (place / "logs" / "run.log").unlink()

@@ -160,6 +160,7 @@ def test_a_folder_of_many_files(tmp_path: Path) -> None:
     answer = distill([tmp_path], "when did the gasket rupture?")
     assert answer.evidence[0].path == f"{tmp_path}/part-150.log"
     assert [each.path for each in answer.evidence] == [f"{tmp_path}/part-150.log"]
+    assert answer.gaps == ("1 of 301 files are binary and were not searched",)
     assert [source.path for source in answer.sources] == [f"{tmp_path}/part-150.log"]
 
 

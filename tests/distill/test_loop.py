@@ -210,6 +210,7 @@ def test_when_the_money_ends_there_is_one_last_answer(server: ModelServer, log: 
     assert 1 < len(seen) < 12
     assert seen[-1] == "none"
     assert answer.spending.dollars <= 0.004
+    assert "--budget-usd allowed no further look" in answer.gaps
 
 
 def test_a_model_of_unknown_price_is_counted_dear(server: ModelServer, log: tuple[str, EvalLog]) -> None:

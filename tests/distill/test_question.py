@@ -26,6 +26,8 @@ def weights(text: str) -> dict[str, float]:
         ("retries", "retr"),
         ("validation", "valid"),
         ("class", "class"),
+        ("status", "status"),
+        ("analysis", "analysis"),
         ("ms", "ms"),
     ],
 )

@@ -68,7 +68,10 @@ class Asking:
             answer = self.artifacts(list(names), question)
         evidence = tuple(replace(each, path=names.get(each.path, each.path)) for each in answer.evidence)
         sources = tuple(replace(each, path=names.get(each.path, each.path)) for each in answer.sources)
-        return replace(answer, evidence=evidence, sources=sources)
+        gaps = answer.gaps
+        for path, name in names.items():
+            gaps = tuple(gap.replace(path, name) for gap in gaps)
+        return replace(answer, evidence=evidence, sources=sources, gaps=gaps)
 
     def _meant(self) -> dict[str, Any]:
         from sidecars.distill import Endpoint, Limits
