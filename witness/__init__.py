@@ -10,12 +10,14 @@ with Witness(Town.find()) as witness:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 __all__ = ["Molecule", "Order", "Town", "Witness", "__version__"]
 
+# `typing` costs as much as all the rest of handing a command over to the real gt.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from witness.declare.molecule import Molecule
     from witness.patrol.order import Order
     from witness.patrol.witness import Witness

@@ -181,8 +181,9 @@ class Town:
         """
         if session.startswith("hq-"):
             name = session.removeprefix("hq-")
-            role = "dog" if name.startswith("dog-") else name
-            return ("", role, name) if role == "dog" or role in _TOWN_ROLES else None
+            if name.startswith("dog-"):
+                return "", "dog", name.removeprefix("dog-")
+            return ("", name, name) if name in _TOWN_ROLES else None
         by_prefix = {prefix: rig for rig, prefix in self.prefixes.items()}
         known = sorted({*by_prefix, *LEGACY_PREFIXES}, key=len, reverse=True)
         prefix = next((each for each in known if session.startswith(f"{each}-")), None)
@@ -193,7 +194,7 @@ class Town:
         if name in _RIG_ROLES:
             return rig, name, ""
         if name.startswith("crew-"):
-            return rig, "crew", name.removeprefix("crew-")
+            return (rig, "crew", name.removeprefix("crew-")) if name != "crew-" else None
         return rig, "polecat", name
 
     def rig_of(self, place: Path) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stand_in import StandIn
-from witness.cli.real_gt import find_real_gt, run_real_gt
+from witness.cli.handover import find_real_gt
+from witness.cli.real_gt import run_real_gt
 
 
 def _script(path: Path, text: str) -> Path:
@@ -21,7 +22,8 @@ def _script(path: Path, text: str) -> Path:
 
 
 def _find(*folders: Path) -> Path | None:
-    return find_real_gt({"PATH": os.pathsep.join(map(str, folders))})
+    found = find_real_gt({"PATH": os.pathsep.join(map(str, folders))})
+    return Path(found) if found else None
 
 
 def test_the_next_gt_on_the_path_that_is_not_ours(tmp_path: Path) -> None:
@@ -49,20 +51,20 @@ def test_our_own_start_script_under_any_link(tmp_path: Path, monkeypatch: pytest
 def test_a_folder_without_name_is_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     StandIn(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert find_real_gt({"PATH": ""}) == Path("gt")
+    assert find_real_gt({"PATH": ""}) == "./gt"
 
 
 @pytest.mark.parametrize(("body", "code"), [("", 0), ("sys.exit(7)", 7), ("os.kill(os.getpid(), signal.SIGKILL)", 137)])
 def test_a_child_ends_with_the_real_code(tmp_path: Path, body: str, code: int) -> None:
     real = StandIn(tmp_path, body)
-    assert run_real_gt(real.path, ["done", "--status", "a b"]) == code
+    assert run_real_gt(str(real.path), ["done", "--status", "a b"]) == code
     assert real.calls[0]["args"] == ["done", "--status", "a b"]
 
 
 def test_signals_reach_the_child_and_its_end_decides(tmp_path: Path) -> None:
     body = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); print('ready', flush=True); signal.pause()"
     real = StandIn(tmp_path, body)
-    program = f"import sys; from pathlib import Path; from witness.cli.real_gt import run_real_gt; sys.exit(run_real_gt(Path({str(real.path)!r}), []))"  # noqa: E501
+    program = f"import sys; from witness.cli.real_gt import run_real_gt; sys.exit(run_real_gt({str(real.path)!r}, []))"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -73,4 +75,4 @@ def test_signals_reach_the_child_and_its_end_decides(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("env"), reason="needs env")
 def test_the_real_one_is_called_with_its_own_name(tmp_path: Path) -> None:
     real = _script(tmp_path / "gt", "#!/bin/sh\nexit 3\n")
-    assert run_real_gt(real, []) == 3
+    assert run_real_gt(str(real), []) == 3

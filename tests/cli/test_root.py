@@ -128,3 +128,15 @@ def test_a_slip_in_a_command_that_only_we_have_stays_here(ours: Path, tmp_path: 
         done = _run(ours, *args, path=[real.folder])
         assert done.returncode == 2
     assert real.calls == []
+
+
+def test_nothing_is_imported_before_a_foreign_command_is_handed_over() -> None:
+    # Gas Town calls gt in every hook of every agent: what is loaded here is paid for each time.
+    program = (
+        "import sys; before = set(sys.modules); from witness.cli import main; print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {
+        "witness", "witness.cli", "witness.cli.root", "witness.cli.commands", "witness.cli.handover", "_signal",
+        "__future__",
+    }  # fmt: skip

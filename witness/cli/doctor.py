@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from witness.cli.context import print_json
-from witness.cli.real_gt import find_real_gt
+from witness.cli.handover import find_real_gt
 from witness.doctor import Examination, Finding, Level, examine
 from witness.doctor.examination import find_start, mend
 from witness.doctor.finding import fault
@@ -60,7 +61,7 @@ def _examine() -> tuple[list[Finding], Examination | None]:
         pass
     except DeclarationError as error:
         return [fault("town", str(problem), "correct the file") for problem in error.problems], None
-    examination = Examination(town, start, dict(os.environ), find_real_gt())
+    examination = Examination(town, start, dict(os.environ), Path(real) if (real := find_real_gt()) else None)
     return examine(examination), examination
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from witness.cli.real_gt import find_real_gt, run_real_gt
+from witness.cli.handover import find_real_gt
+from witness.cli.real_gt import run_real_gt
 from witness.journal import Group
 from witness.names import GroupId
 from witness.town import Town
@@ -33,11 +34,11 @@ def nuke_there(
     Returns:
         (those that may be ended, those that it refused).
     """
-    real = find_real_gt() if town.gastown else None
+    real = find_real_gt() if town.gastown else ""
     free: list[Group] = []
     refused: list[Group] = []
     for group in groups:
-        if real is None or not known_to_gas_town(town, group.id):
+        if not real or not known_to_gas_town(town, group.id):
             free.append(group)
             continue
         flags = [flag for flag, given in (("--force", force), ("--dry-run", dry_run)) if given]
@@ -55,4 +56,4 @@ def done_there(town: Town, group: GroupId, args: Sequence[str]) -> int | None:
     if not known_to_gas_town(town, group):
         return None
     real = find_real_gt()
-    return None if real is None else run_real_gt(real, ["done", *args])
+    return run_real_gt(real, ["done", *args]) if real else None

@@ -1,13 +1,19 @@
-"""Our commands as one click program; each command's module is imported when it is called."""
+"""Our commands as one click program, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
 from witness import __version__
-from witness.cli.root import COMMANDS
+from witness.cli.commands import COMMANDS
+from witness.cli.root import pass_to_real
+from witness.errors import NotFoundError, WitnessError
 
 
 class _LazyGroup(click.Group):
@@ -35,3 +41,38 @@ def gt() -> None:
 
     A command that is not listed here is handed to the next gt on PATH.
     """
+
+
+def run(args: Sequence[str]) -> None:
+    """Run a command of ours and exit: 0 done, 1 it failed, 2 bad usage or bad declaration."""
+    try:
+        # Without its standalone mode click hands the code of ctx.exit() back instead of ending with it.
+        if isinstance(code := gt.main(args=list(args), prog_name="gt", standalone_mode=False), int):
+            sys.exit(code)
+    except NotFoundError as error:
+        if error.what == "polecat":  # Gas Town has agents that are none of ours: mayor, crew, dogs
+            pass_to_real(args)
+        _fail(error)
+    except WitnessError as error:
+        _fail(error)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        pass_to_real(args)
+        click.echo(f"gt: {error.format_message()}", err=True)
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader left (`gt … | head`): that is no failure of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _fail(error: WitnessError) -> NoReturn:
+    for line in str(error).splitlines():
+        click.echo(f"gt: {line}", err=True)
+    sys.exit(error.exit_code)

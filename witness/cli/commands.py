@@ -1,0 +1,36 @@
+"""The names of our commands. This module imports nothing: what is not ours is handed over within milliseconds."""
+
+# Each command stands in a module of its own that is imported only when it is called: `gt done` inside a polecat must
+# not pay for rich tables and HTTP clients.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "ask": ("witness.cli.distill:ask", "put a question to what a sidecar knows"),
+    "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
+    "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
+    "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
+    "done": ("witness.cli.done:done", "inside a polecat: the work is finished, end the group"),
+    "hooks": ("witness.cli.hooks:hooks", "the hooks in the agent's client: install, uninstall, status"),
+    "init": ("witness.cli.init:init", "make a standalone town"),
+    "mcp": ("witness.cli.mcp:mcp", "serve distill and ask to an agent over MCP"),
+    "memory": ("witness.cli.memory:memory", "what an agent remembers from session to session"),
+    "molecule": ("witness.cli.molecule:molecule", "lint, show and resolve molecules"),
+    "nudge": ("witness.cli.nudge:nudge", "send a polecat a line of text"),
+    "party": ("witness.cli.party:party", "several agents with their memories around one topic"),
+    "peek": ("witness.cli.peek:peek", "read a polecat's pane"),
+    "polecat": ("witness.cli.polecat:polecat", "spawn, list and nuke polecats with their sidecars"),
+    "prompt": ("witness.cli.prompt:prompt", "render, parse and lint prompts made of typed blocks"),
+    "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, log, costs, replay and eval of sidecars"),
+    "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
+}
+# Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is
+# handed over as well; beside them, what only we have.
+SHARED: dict[str, frozenset[str]] = {
+    "doctor": frozenset(),
+    "done": frozenset(),
+    "hooks": frozenset(["uninstall"]),
+    "init": frozenset(),
+    "molecule": frozenset(["lint", "vars"]),
+    "nudge": frozenset(),
+    "peek": frozenset(),
+    "polecat": frozenset(["spawn"]),
+    "witness": frozenset(["run", "patrol", "install"]),
+}
