@@ -192,7 +192,7 @@ class Observer:
         if verdict.error:
             return replace(decision, outcome="failed", reason=verdict.error), 0.0
         if not verdict.signal:
-            return decision, 0.0
+            return replace(decision, evidence=verdict.evidence or _in_short(decision.event, seen)), 0.0
         source = quoted_from(verdict.evidence, seen)
         if source is None:
             return replace(decision, outcome="refused", reason="evidence: it is not in what was seen"), 0.0
@@ -216,6 +216,15 @@ class Observer:
             self._journal.decisions.stage(decision.id, "undelivered", f"queue: {error}")
         else:
             self._journal.decisions.queued(decision.id, file)
+
+
+def _in_short(event: str, seen: Sequence[Observation]) -> str:
+    """What was silently passed over, for whoever reads the log."""
+    found = next((each for each in seen if each.id == event), None)
+    if found is None:
+        return ""
+    words = found.command.strip().splitlines()[:1] or found.paths[:1] or found.output.strip().splitlines()[:1]
+    return " ".join([found.tool, *words]).strip()[:120]
 
 
 def _tripped(error: Exception) -> Verdict:

@@ -72,7 +72,7 @@ class Gates:
         own = [each for each in said if each.sidecar == self._assignment.name]
         now = self._clock.monotonic()
         for refusal in (
-            self._duplicate(said, message, now),
+            self._duplicate(said, verdict, message, now),
             self._cooldown(own, now),
             self._said_before(own, verdict),
             f"cap: {kind.cap} injections in this run" if len(own) >= kind.cap else "",
@@ -95,10 +95,12 @@ class Gates:
     def _slot(self) -> str:
         return f"spoken:{self._run}"
 
-    def _duplicate(self, said: list[Decision], message: str, now: float) -> str:
+    def _duplicate(self, said: list[Decision], verdict: Verdict, message: str, now: float) -> str:
         recent = [each for each in said if now - each.monotonic < self._kind.duplicate_window]
         for each in reversed(recent):
-            if same_thing(each.message, message):
+            # What two rules of one sidecar say is two things, however alike the words: "was opened", "was changed".
+            rule = each.reason.partition(",")[0] if each.sidecar == self._assignment.name else verdict.rule
+            if each.message == message or (rule == verdict.rule and same_thing(each.message, message)):
                 return f"duplicate: {each.sidecar} said it {now - each.monotonic:.0f} s ago"
         return ""
 

@@ -106,7 +106,7 @@ def test_what_is_in_scope_is_silent_and_in_the_ledger(
     assert sidecar.said() == []
     with Journal(Path(observed.journal)) as journal:
         (decision,) = journal.decisions.of("run-1")
-    assert decision.outcome == "silent"
+    assert (decision.outcome, decision.evidence) == ("silent", "Edit src/a.py")
 
 
 def test_it_ends_with_its_agent(

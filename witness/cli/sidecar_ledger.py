@@ -40,14 +40,14 @@ def log(target: str, outcome: str | None, last: int, as_json: bool) -> None:
     with open_journal(Town.find()) as journal:
         run, sidecar = _whose(journal, target)
         decisions = journal.decisions.of(run, sidecar, last=1_000_000)
-        notes = [event for event in journal.history(run, last=100_000) if event.kind.startswith("sidecar-")]
+        notes = [event for event in journal.history(run, last=100_000) if event.data.get("reason")]
     decisions = [each for each in decisions if outcome in (None, each.outcome)][-last:]
     if as_json:
         print_json([_row(each) for each in decisions])
         return
     for note in notes:
         if sidecar in ("", note.member):
-            click.echo(f"{_clock(note.time)} {note.member}: {note.data.get('reason', note.kind)}", err=True)
+            click.echo(f"{_clock(note.time)} {note.member}: {note.data['reason']}", err=True)
     _table(decisions)
 
 

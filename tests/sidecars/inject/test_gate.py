@@ -65,6 +65,18 @@ def test_another_sidecar_does_not_repeat_it(make_observer: Make) -> None:
     assert Teller(make_observer, name="specs").say(signal("It was done.")).outcome == "refused"
 
 
+def test_two_rules_say_two_things_in_like_words(make_observer: Make) -> None:
+    teller = Teller(make_observer)
+    opened = replace(signal("src/a.py was opened, and the issue lists it as out of scope."), rule="opened")
+    changed = replace(signal("src/a.py was changed, and the issue lists it as out of scope."), rule="changed")
+    assert [teller.say(each).outcome for each in (opened, changed, opened, changed)] == [
+        "injected",
+        "injected",
+        "refused",
+        "refused",
+    ]
+
+
 def test_what_was_never_delivered_may_be_said_again(make_observer: Make, journal: Journal) -> None:
     teller = Teller(make_observer)
     journal.decisions.stage(teller.say(signal()).id, "undelivered", "expired")
