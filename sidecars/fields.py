@@ -165,7 +165,7 @@ FIELDS: Mapping[str, Field] = {
     "cap": Field(_whole(0, 1000), {"type": "integer"}, "injections in one run of the polecat"),
     "duplicate_window": Field(_duration(0, 86400), _DURATION, "the same thing is not said twice within it"),
     "holdout": Field(_number(0, 1), {"type": "number"}, "share of signals that are recorded and not said"),
-    "timeout": Field(_duration(0.05, 60), _DURATION, "the judge's whole time, retries included"),
+    "timeout": Field(_duration(0.05, 15), _DURATION, "the judge's whole time, retries included"),
     "model": Field(_string, _TEXT, "the model's id; the town's setting when empty"),
     "max_tokens": Field(_whole(64, 8192), {"type": "integer"}, "upper end of the model's answer"),
     "batch": Field(_duration(0, 600), _DURATION, "wait for more actions before a model is asked"),

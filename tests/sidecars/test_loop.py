@@ -212,7 +212,7 @@ def test_a_model_is_asked_and_heard(
 ) -> None:
     Path(observed.workdir, "spec.md").write_text("Bad input is answered with 422.\n")
     mine = replace(
-        observed, name="specs", type="specs", argument="spec.md", overrides={"batch": "0s", "timeout": "30s"}
+        observed, name="specs", type="specs", argument="spec.md", overrides={"batch": "0s", "timeout": "15s"}
     )
     said = report(signal=True, evidence="status = 400", confidence="high", message="a.py says 400; spec.md says 422.")
     with serving(status(529, "overloaded_error"), tool(said)) as server:
