@@ -38,10 +38,12 @@ def nukes() -> list[Row]:
         plain = [_nuke(town, "plain", Path(name), number) for number in range(_NUKES)]
         stubborn = [_nuke(town, "stubborn", Path(name), 100 + number) for number in range(3)]
         many = _nuke_many(town, "plain", Path(name), _GROUPS)
+        deaf = _nuke_many(town, "stubborn", Path(name), _GROUPS)
     return [
         _demand("a group that obeys TERM, ms", milliseconds(plain), 50.0),
         _demand("a group that ignores TERM, ms beyond its grace", (milliseconds(stubborn) or 0) - grace, 50.0),
         _demand("twenty-five groups at once, ms", many * 1000),
+        _demand("twenty-five that ignore TERM at once, ms beyond their grace", deaf * 1000 - grace),
     ]
 
 
@@ -69,7 +71,7 @@ def _nuke_many(town: ScratchTown, kind: str, folder: Path, count: int) -> float:
     with ExitStack() as stack:
         records = []
         for number in range(count):
-            place = folder / f"many{number}"
+            place = folder / f"{kind}-of-many{number}"
             place.mkdir()
             records.append(stack.enter_context(recording(place)))
             agent = shlex.join(BY_NAME[kind].argv(records[-1].path))

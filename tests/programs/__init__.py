@@ -21,6 +21,8 @@ _SOURCE = Path(__file__).with_name("awkward.py")
 
 # Longer than any test may take, short enough that a failed one does no harm.
 LIFE = 75.0
+# PF_EXITING in the kernel's include/linux/sched.h.
+_EXITING = 0x4
 
 Identity = tuple[int, int]
 
@@ -82,16 +84,20 @@ BY_NAME = {program.name: program for program in PROGRAMS}
 
 
 def alive(identity: Identity) -> bool:
-    """Whether that very process lives. A defunct one is dead, one whose first thread alone has ended is not."""
+    """Whether that very process lives.
+
+    A defunct one is dead, and so is one whose last thread is on its way out of the kernel, which on a busy machine may
+    take a while. One whose first thread alone has ended lives.
+    """
     pid, ticks = identity
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    state, threads, started = stat[0], int(stat[17]), int(stat[19])
+    state, flags, threads, started = stat[0], int(stat[6]), int(stat[17]), int(stat[19])
     if started != ticks or state == b"X":
         return False
-    return state != b"Z" or threads > 1
+    return threads > 1 or not (state == b"Z" or flags & _EXITING)
 
 
 class Record:
