@@ -8,7 +8,8 @@ Use::
         request = server.wait_for(lambda request: "[sidecar:scope]" in request.news)
 
 Each request of the main agent takes the next step of the script; when it has run out, the agent is answered "Done."
-and stops. A subagent's requests take the steps of ``play(…, subagent=True)``. Side requests of the client (titles,
+and stops. A subagent's requests take the steps of ``play(…, subagent=True)``, those of a sidecar's model judge the
+steps of ``play(…, judge=True)``. Side requests of the client (titles,
 summaries, warm-ups: those that list no Bash tool) are answered with plain text and take no step.
 
 A step is one block (``say``, ``use``) or a list of blocks for parallel tool calls, or a callable that is given the
@@ -54,7 +55,7 @@ class Request:
         number: its place in the order of arrival.
         body: its JSON.
         arrived: monotonic seconds.
-        kind: ``main``, ``subagent`` or ``side``.
+        kind: ``main``, ``subagent``, ``judge`` or ``side``.
         answered: the blocks it was given.
         sent: monotonic seconds at which the answer was on its way.
     """
@@ -104,7 +105,7 @@ class MessagesServer:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self._scripts: dict[str, list[Step]] = {"main": [], "subagent": []}
+        self._scripts: dict[str, list[Step]] = {"main": [], "subagent": [], "judge": []}
         self._subagent_prompts: set[str] = set()
         self._changed = threading.Condition(threading.RLock())
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -135,10 +136,10 @@ class MessagesServer:
             "IS_SANDBOX": "1",
         }
 
-    def play(self, *steps: Step, subagent: bool = False) -> None:
+    def play(self, *steps: Step, subagent: bool = False, judge: bool = False) -> None:
         """Add steps to the end of the script."""
         with self._changed:
-            self._scripts["subagent" if subagent else "main"].extend(steps)
+            self._scripts["judge" if judge else "subagent" if subagent else "main"].extend(steps)
 
     def of(self, kind: str = "main") -> list[Request]:
         """The requests of that kind so far."""
@@ -183,7 +184,10 @@ class MessagesServer:
         return request, step
 
     def _kind(self, body: dict[str, Any]) -> str:
-        if not any(tool.get("name") == "Bash" for tool in body.get("tools") or []):
+        tools = [tool.get("name") for tool in body.get("tools") or []]
+        if "report_signal" in tools:
+            return "judge"
+        if "Bash" not in tools:
             return "side"
         # A subagent is told from the main agent by the prompt that the script itself gave it.
         first = texts_of((body.get("messages") or [{}])[0].get("content"))
