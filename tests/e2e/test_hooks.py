@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from pathlib import Path
 
-from tests.e2e.conftest import Session, wait_until
+from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import MessagesServer, Request, say, use
 from witness.clock import SystemClock
 from witness.transport.event_spool import SpoolReader
@@ -142,3 +143,22 @@ def test_an_agent_that_was_never_asked_anything_is_woken_too(server: MessagesSer
     wait_until((session.spool / "idle").exists, "the watch beside the prompt")
     queue_of(session).enqueue(Nudge("mayor", "begin"))
     assert "[from mayor] begin" in server.wait_for_count(1, timeout=15).news
+
+
+def test_a_client_that_the_agent_starts_below_itself_takes_nothing(
+    server: MessagesServer, session: Session, claude: Path, work: Path
+) -> None:
+    nested = shlex.join([str(claude), "-p", "nested work", "--settings", str(session.settings), *PERMITTED])
+
+    def then_nudge(request: Request) -> dict[str, object]:
+        queue_of(session).enqueue(Nudge("mayor", "for the polecat"))
+        return use("Bash", command=f"{nested} </dev/null")
+
+    server.play(then_nudge, use("Read", file_path=str(work / "app.py")), say("nested end"), say("Fin."))
+    session.headless()
+    told = [request for request in server.of("main") if "[from mayor] for the polecat" in request.news]
+    assert len(told) == 1
+    assert "nested end" in told[0].news
+    assert "nested work" not in told[0].text.split("nested end")[0].rpartition("do the work")[0]
+    sessions = {event.payload["session_id"] for event in SpoolReader(session.spool).read()}
+    assert len(sessions) == 1

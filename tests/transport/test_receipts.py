@@ -148,6 +148,38 @@ def test_without_a_transcript_it_stays_drained(scene: Scene, monkeypatch: pytest
     assert scene.decision == ("drained", "no receipt: not found in the transcript")
 
 
+def test_what_expires_is_told_although_nobody_drains(scene: Scene) -> None:
+    scene.enqueue()
+    scene.clock.advance(claims.NORMAL_TTL + 1)
+    scene.settle()
+    assert scene.decision == ("undelivered", "expired before the agent took a step")
+
+
+def test_a_claim_whose_carrier_died_after_handing_over_is_not_put_back(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.queue.enqueue(Nudge("mayor", "an earlier one"))
+    scene.drain(monkeypatch)
+    scene.settle()  # from now on the transcript is known
+    scene.enqueue()
+    scene.queue.claim()
+    scene.write("attachment", attachment={"type": "hook_additional_context", "content": [TEXT]})
+    scene.clock.advance(claims.STALE + 1)
+    scene.settle()
+    assert scene.decision[0] in ("drained", "seen")
+    assert scene.queue.pending() == []
+
+
+def test_the_next_run_of_a_session_begins_with_an_empty_ledger(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.enqueue()
+    scene.drain(monkeypatch)
+    scene.settle(last=True)
+    assert not (scene.queue.folder / claims.LEDGER).exists()
+    scene.queue.enqueue(Nudge("mayor", "hello"))
+    scene.drain(monkeypatch)
+    assert len(scene.settle().drained) == 1
+
+
 def test_expired_withdrawn_and_left_over_ones_are_told_with_their_reason(scene: Scene) -> None:
     scene.enqueue()
     scene.clock.advance(claims.NORMAL_TTL + 1)

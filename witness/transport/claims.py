@@ -344,6 +344,22 @@ def recover(folder: str, now: float, delivered: Callable[[dict[str, Any]], bool]
             log(folder, "put-back", claimed, nudge, "its carrier died")
 
 
+def expire(folder: str, now: float) -> None:
+    """Bury what has expired, although nobody drains; its sender is told at once instead of at some later drain."""
+    for name in waiting(folder):
+        nudge = read(folder, name)
+        if nudge is not None:
+            _bury_expired(folder, name, nudge, now)
+
+
+def _bury_expired(folder: str, name: str, nudge: dict[str, Any], now: float) -> bool:
+    expires = instant(nudge.get("expires_at"))
+    if not expires or expires > now:
+        return False
+    bury(folder, name, nudge, "expired before the agent took a step")
+    return True
+
+
 def claim_due(folder: str, now: float, room: int = 1 << 30, run: str = "") -> list[tuple[str, dict[str, Any]]]:
     """Claim what may be delivered now, oldest first.
 
@@ -361,9 +377,7 @@ def claim_due(folder: str, now: float, room: int = 1 << 30, run: str = "") -> li
         nudge = read(folder, name)
         if nudge is None:
             continue
-        expires = instant(nudge.get("expires_at"))
-        if expires and expires <= now:
-            bury(folder, name, nudge, "expired before the agent took a step")
+        if _bury_expired(folder, name, nudge, now):
             continue
         if run and nudge.get("run", run) != run:
             bury(folder, name, nudge, f"meant for the run {nudge['run']}, which has ended")

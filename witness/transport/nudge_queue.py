@@ -273,6 +273,16 @@ class NudgeQueue:
         """It will not be delivered: to the dead-letter folder with it."""
         claims.bury(self._path, claim.claimed, claim.fields, reason)
 
+    def sweep(self) -> None:
+        """Bury what has expired and put back what dead carriers hold, without taking anything."""
+        if not claims.waiting(self._path) and not claims.claims(self._path):
+            return
+        with claims.Locked(self._path) as lock:
+            if lock.held:
+                now = self._clock.wall()
+                claims.recover(self._path, now, self._was_delivered)
+                claims.expire(self._path, now)
+
     def withdraw(self, kind: str, thread_id: str = "") -> int:
         """Take back what waits and has that kind and thread (every thread when empty).
 

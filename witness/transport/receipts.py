@@ -79,34 +79,55 @@ def settle_deliveries(journal: Journal, queue: Path, clock: Clock, *, last: bool
 class _Settlement:
     def __init__(self, journal: Journal, folder: Path, clock: Clock) -> None:
         self._journal, self._folder, self._clock = journal, folder, clock
-        self._queue = NudgeQueue(folder, clock)
+        self._transcript = ""
+        self._queue = NudgeQueue(folder, clock, self._was_delivered)
         self._key = f"receipts:{folder.name}"
         self._settled = Settled()
 
     def settle(self, last: bool) -> Settled:
         stored = self._journal.fact(self._key)
         state = json.loads(stored) if stored else {}
+        self._transcript = str(state.get("transcript", ""))
+        self._queue.sweep()
         ledger = self._folder / claims.LEDGER
         if not state and not ledger.exists():
             return self._settled
         offset, size = int(state.get("offset", 0)), ledger.stat().st_size if ledger.exists() else 0
         receipts = [Receipt(**receipt) for receipt in state.get("open", [])]
-        if size == offset and not receipts:
-            return self._settled
-        lines, offset = _read_lines(ledger, offset if offset <= size else 0)
+        if size != offset or receipts:
+            self._read_on(ledger, offset if offset <= size else 0, receipts, last)
+        if last:
+            self._start_anew(ledger)
+        return self._settled
+
+    def _read_on(self, ledger: Path, offset: int, receipts: list[Receipt], last: bool) -> None:
+        lines, offset = _read_lines(ledger, offset)
         with self._journal.transaction():
             for fact in lines:
                 self._take_in(fact, receipts)
             still_open = [receipt for receipt in receipts if not self._resolve(receipt, last)]
-            state = {"offset": offset, "open": [asdict(receipt) for receipt in still_open]}
+            state = {
+                "offset": offset,
+                "open": [asdict(receipt) for receipt in still_open],
+                "transcript": self._transcript,
+            }
             self._journal.remember(self._key, json.dumps(state))
         self._settled.open = len(still_open)
-        return self._settled
+
+    def _start_anew(self, ledger: Path) -> None:
+        """All that the ledger says stands in the journal now; the session's next run begins with an empty one."""
+        if ledger.exists():
+            ledger.replace(ledger.with_suffix(".old"))
+        self._journal.remember(self._key, "")
+
+    def _was_delivered(self, nudge: Nudge) -> bool:
+        return bool(self._transcript) and wording.in_transcript(self._transcript, {"message": nudge.message})
 
     def _take_in(self, fact: dict[str, Any], receipts: list[Receipt]) -> None:
         file, stage, reason = str(fact["file"]), fact["stage"], str(fact.get("reason", ""))
         if stage == "drained":
             self._settled.drained.append(file)
+            self._transcript = str(fact.get("transcript") or self._transcript)
             self._stage(fact, "drained")
             receipt = Receipt(
                 file, fact["t"] / 1e9, str(fact.get("message", "")), str(fact.get("transcript", "")),
