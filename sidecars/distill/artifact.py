@@ -27,6 +27,8 @@ from sidecars.distill.errors import QuestionError, UnreadableError
 # Without O_NONBLOCK the opening of a pipe would wait for a writer.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _OPEN_FOLDER = _OPEN | os.O_DIRECTORY
+# On the way down a folder need not be listed: with O_PATH the right to go through is enough, as it is for any program.
+_PASS_FOLDER = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 
 # A folder with more files than this is not one artifact any more; the rest is reported as left out.
 MOST_FILES = 20_000
@@ -87,7 +89,7 @@ def _open_from(fd: int, parts: Sequence[str], shown: str) -> int:
     at, held = fd, -1
     try:
         for part in parts[:-1]:
-            below = os.open(part, _OPEN_FOLDER, dir_fd=at)
+            below = os.open(part, _PASS_FOLDER, dir_fd=at)
             if held >= 0:
                 os.close(held)
             at = held = below
@@ -152,9 +154,9 @@ class Artifacts:
         except (OSError, ValueError) as error:
             raise UnreadableError(path, getattr(error, "strerror", None) or str(error)) from error
         parts = Path(real).parts[1:]
-        top = os.open("/", _OPEN_FOLDER)
+        top = os.open("/", _PASS_FOLDER)
         try:
-            fd = _open_from(top, parts, path) if parts else os.dup(top)
+            fd = _open_from(top, parts, path) if parts else os.open("/", _OPEN_FOLDER)
         finally:
             os.close(top)
         self._stack.callback(os.close, fd)

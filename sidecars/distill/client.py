@@ -12,9 +12,12 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -78,7 +81,7 @@ class ClaudeHelper:
         """
         if not self._program:
             raise NoBackendError("the claude backend needs Claude Code on PATH: install it, or use --backend index")
-        with Stage(self._inquiry.shelf) as stage:
+        with _ended_in_order(), Stage(self._inquiry.shelf) as stage:
             staged = {name: relative for relative, name in stage.names.items()}
             question, self.passages = opening(self._inquiry, Tools(self._inquiry.shelf), staged)
             draft = self._answer(stage, question)
@@ -154,6 +157,24 @@ class ClaudeHelper:
             self.spending.cached_tokens += cached
             self.spending.output_tokens += used.get("output_tokens") or 0
             self.spending.dollars += event.get("total_cost_usd") or 0.0
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let TERM and HUP end us as an exception does, so that neither the client nor the stage outlives us."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread, which belongs to somebody else
+        return
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _settings(place: Path) -> dict[str, Any]:

@@ -105,19 +105,21 @@ class Snapshot(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)[: max(0, self._size - self._at)]
-        if not view:
-            return 0
-        got = os.preadv(self._fd, [view], self._at)
-        self._hash.update(view[:got])
-        self._at += got
-        return got
+        data = self._next(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
-    def digest(self) -> str:
-        """SHA-256 of the whole snapshot; reads what was not read yet."""
-        buffer = bytearray(PIECE)
-        while self.readinto(buffer):
-            pass
+    def _next(self, most: int) -> bytes:
+        data = os.pread(self._fd, min(most, self._size - self._at), self._at) if self._at < self._size else b""
+        self._hash.update(data)
+        self._at += len(data)
+        return data
+
+    def digest(self, stop: Callable[[], bool] = lambda: False) -> str:
+        """SHA-256 of the whole snapshot, reading what was not read yet; empty when ``stop`` says so before the end."""
+        while self._next(PIECE):
+            if stop():
+                return ""
         return self._hash.hexdigest()
 
 

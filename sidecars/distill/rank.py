@@ -28,7 +28,7 @@ from sidecars.distill.text import ANSI, LARGE, Text
 _K1, _B = 1.2, 0.3
 
 # What two pieces share, so that a term on their border is found: longer than any term.
-_OVERLAP = 512
+_OVERLAP = 1024
 
 # In a line longer than this (generated JSON on one line), hits further apart than this are not one place.
 _SEGMENT = 2048

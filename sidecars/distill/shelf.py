@@ -8,7 +8,7 @@ from typing import Self
 
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
-from sidecars.distill.errors import UnreadableError
+from sidecars.distill.errors import TimeoutSpentError, UnreadableError
 from sidecars.distill.limits import Deadline
 from sidecars.distill.locator import Lines
 from sidecars.distill.pointer import JsonMap, NotJsonError, is_json
@@ -98,7 +98,8 @@ class Shelf:
     def place(self, text: Text, start: int, end: int) -> str:
         """The locator of the bytes from ``start`` to ``end``: a pointer in a JSON document, else lines."""
         if self.is_json(text):
-            with suppress(NotJsonError):
+            # Without the time for it, lines are a place as well.
+            with suppress(NotJsonError, TimeoutSpentError):
                 # The whole document is no place in it.
                 if pointer := str(self.json(text).around(start, end)):
                     return pointer

@@ -17,6 +17,7 @@ from witness.town import Town
 
 MOST_STAGED = 4 << 30
 # A copy with another ending could be taken for a picture, a notebook, or for instructions to the client (CLAUDE.md).
+_LONGEST_NAME = 100
 _PLAIN = (".log", ".txt", ".json")
 
 
@@ -37,6 +38,7 @@ class Stage:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self.names: dict[str, str] = {}
+        self._folders = {"."}
 
     def __enter__(self) -> Self:
         self._own = Path(tempfile.mkdtemp(prefix="gt-distill-", dir=_outside_of_towns())).resolve()
@@ -70,12 +72,16 @@ class Stage:
         parts = [
             re.sub(r"[^\w.-]", "_", part).lstrip("-.") or "_" for part in Path(text.name).parts[-3:] if part != "/"
         ]
+        parts = [part[:_LONGEST_NAME] for part in parts]
         stem = parts.pop()
         if not stem.endswith(_PLAIN):
             stem += ".txt"
         relative = Path(*parts, stem)
-        if str(relative) in self.names:
+        if any(
+            (self.place / above).exists() for above in (relative, *relative.parents) if str(above) not in self._folders
+        ):
             relative = Path(f"{number}", *parts, stem)
+        self._folders |= {str(above) for above in relative.parents}
         target = self.place / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as out:

@@ -179,12 +179,7 @@ class Text:
 
     def hash_disk(self, stop: Callable[[], bool] = lambda: False) -> str:
         """SHA-256 of the file as it was when it was opened; empty when ``stop`` said so."""
-        snapshot = Snapshot(self._raw, self.disk_size)
-        buffer = bytearray(PIECE)
-        while snapshot.readinto(buffer):
-            if stop():
-                return ""
-        return snapshot.digest()
+        return Snapshot(self._raw, self.disk_size).digest(stop)
 
     @property
     def indexed(self) -> bool:

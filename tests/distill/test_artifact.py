@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,41 @@ def test_nothing_declared_is_a_fault_of_the_question() -> None:
 def test_what_is_missing_is_unreadable(place: Path, name: str) -> None:
     with pytest.raises(UnreadableError):
         Artifacts([f"{place}/{name}"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a user who may not read a folder")
+def test_a_folder_that_may_only_be_passed_is_passed() -> None:
+    # Not below tmp_path, whose folders pytest keeps closed.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "passed" / "run.log"
+        path.parent.mkdir()
+        path.write_text("one\n")
+        path.parent.chmod(0o711)
+        Path(folder).chmod(0o711)
+        assert as_somebody_else(path) == "one\n"
+
+
+def as_somebody_else(path: Path) -> str:
+    """What a user without rights reads of it."""
+    read_end, write_end = os.pipe()
+    with warnings.catch_warnings():
+        # The interpreter itself may lie where the other user cannot go: it has to be this very process.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(65534)
+            with Artifacts([path]) as artifacts:
+                os.write(write_end, read(artifacts, str(path)).encode())
+        except BaseException as error:  # noqa: BLE001 - nothing may escape into a second pytest
+            os.write(write_end, repr(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    told = os.read(read_end, 1000).decode()
+    os.close(read_end)
+    os.close(write_end)
+    return told
 
 
 def test_a_declared_link_means_its_target(place: Path) -> None:

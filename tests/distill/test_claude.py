@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -85,6 +87,17 @@ def test_files_of_one_name_do_not_meet(tmp_path: Path, place: Path) -> None:
     assert len(names) == 2
 
 
+def test_a_file_may_be_called_like_anothers_folder(tmp_path: Path, place: Path) -> None:
+    (tmp_path / "r" / "x.log").mkdir(parents=True)
+    (tmp_path / "r" / "x.log" / "a.log").write_text("inner")
+    (tmp_path / "s" / "r").mkdir(parents=True)
+    (tmp_path / "s" / "r" / "x.log").write_text("outer")
+    (tmp_path / ("n" * 240)).write_text("long")
+    files, names, _ = staged(tmp_path / "r", tmp_path / "s", tmp_path / ("n" * 240))
+    assert sorted(files.values()) == [b"inner", b"long", b"outer"]
+    assert len(names) == 3
+
+
 def test_links_to_outside_are_not_staged(tmp_path: Path, place: Path) -> None:
     (tmp_path / "secret").write_text(SECRET)
     (tmp_path / "logs").mkdir()
@@ -149,6 +162,20 @@ def test_at_the_deadline_it_is_ended_with_its_tree(
     assert log[1].needed[0] in json.dumps(answer.to_dict(), ensure_ascii=False)
     for pid in (tmp_path / "pids").read_text().split():
         assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
+    assert list(place.iterdir()) == []
+
+
+def test_when_we_are_ended_it_is_ended_too(
+    log: tuple[Path, EvalLog], place: Path, tmp_path: Path, program: Program
+) -> None:
+    os.mkfifo(tmp_path / "ready")
+    program(f"open({str(tmp_path / 'ready')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)")
+    command = ["distill", "--artifact", str(log[0]), "--question", QUESTION, "--backend", "claude"]
+    ours = subprocess.Popen([sys.executable, "-m", "witness.cli", *command], stdout=subprocess.DEVNULL)
+    pid = int((tmp_path / "ready").read_text())
+    ours.send_signal(signal.SIGTERM)
+    assert ours.wait(30) == 128 + signal.SIGTERM
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert list(place.iterdir()) == []
 
 
