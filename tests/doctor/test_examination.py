@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.gas_town import make_gas_town
 from witness.clock import SystemClock
 from witness.doctor import Examination, Finding, Level, examine
 from witness.doctor.examination import mend
@@ -201,3 +202,17 @@ def test_polecats_outlive_the_loss_of_the_journal(live: Town, tmp_path: Path) ->
         wait_gone({spawned.agent}, 5.0)
         assert not is_alive(spawned.agent)
         assert not is_alive(members["scope"].process)
+
+
+def test_a_gas_towns_accounts_and_tracker_are_looked_at(tmp_path: Path) -> None:
+    town = make_gas_town(tmp_path / "gt")
+    account = tmp_path / "accounts" / "work"
+    accounts = {"version": 1, "accounts": {"work": {"email": "x", "config_dir": str(account)}, "odd": 3}}
+    (town.root / "mayor" / "accounts.json").write_text(json.dumps(accounts))
+    hook_settings.install(account / "settings.json")
+    findings = _look(town, tmp_path, PATH="/nonexistent")
+    assert any("no bd on PATH" in finding.message for finding in _of(findings, "gt"))
+    (finding,) = _of(findings, "hooks")
+    assert str(account) in finding.message
+    (town.root / "mayor" / "accounts.json").write_text("{")
+    assert not any(str(account) in finding.message for finding in _look(town, tmp_path))

@@ -47,7 +47,7 @@ def run(args: Sequence[str]) -> None:
     """Run a command of ours and exit: 0 done, 1 it failed, 2 bad usage or bad declaration."""
     try:
         # Without its standalone mode click hands the code of ctx.exit() back instead of ending with it.
-        if isinstance(code := gt.main(args=list(args), prog_name="gt", standalone_mode=False), int):
+        if isinstance(code := gt.main(args=list(args), prog_name=_name(), standalone_mode=False), int):
             sys.exit(code)
     except NotFoundError as error:
         if error.what == "polecat":  # Gas Town has agents that are none of ours: mayor, crew, dogs
@@ -70,6 +70,11 @@ def run(args: Sequence[str]) -> None:
         # The reader left (`gt … | head`): that is no failure of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _name() -> str:
+    """The name that we were called by: help and completion go by it."""
+    return "gt-witness" if sys.argv and os.path.basename(sys.argv[0]) == "gt-witness" else "gt"  # noqa: PTH119
 
 
 def _fail(error: WitnessError) -> NoReturn:

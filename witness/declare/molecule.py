@@ -51,8 +51,25 @@ class Molecule:
             NotFoundError: there is no such file.
             DeclarationError: it or a parent is wrong. Holds all faults, each with file, line and key.
         """
-        reader = _Reader(town, workdir, strict)
-        molecule = reader.read(find_formula(str(name_or_path), town, workdir), ())
+        return cls._read(find_formula(str(name_or_path), town, workdir), _Reader(town, workdir, strict=strict))
+
+    @classmethod
+    def of_gas_town(cls, name: str, town: Town, workdir: Path) -> Molecule:
+        """Read a formula that Gas Town has attached to its own work.
+
+        Gas Town carries formulas within its program, which nobody else can read. Ours of the same name do not stand in
+        for them: every polecat of its default formula would have sidecars that nobody asked for. A parent that is
+        nowhere on the disk is left out.
+
+        Raises:
+            NotFoundError, DeclarationError: as ``load``.
+        """
+        path = find_formula(name, town, workdir, shipped=False)
+        return cls._read(path, _Reader(town, workdir, strict=False, shipped=False))
+
+    @classmethod
+    def _read(cls, path: Path, reader: _Reader) -> Molecule:
+        molecule = reader.read(path, ())
         if reader.problems:
             raise DeclarationError(reader.problems)
         assert molecule is not None  # noqa: S101 - without problems there is one
@@ -126,8 +143,8 @@ class Molecule:
 class _Reader:
     """Reads a formula and its parents, and gathers the faults of all of them."""
 
-    def __init__(self, town: Town | None, workdir: Path | None, strict: bool) -> None:
-        self._town, self._workdir, self._strict = town, workdir, strict
+    def __init__(self, town: Town | None, workdir: Path | None, *, strict: bool, shipped: bool = True) -> None:
+        self._town, self._workdir, self._strict, self._shipped = town, workdir, strict, shipped
         self.problems: list[Problem] = []
 
     def read(self, path: Path, chain: tuple[Path, ...]) -> Molecule | None:
@@ -159,9 +176,10 @@ class _Reader:
     def _parent(self, document: Document, at: int, name: str, chain: tuple[Path, ...]) -> Molecule | None:
         source = document.source("extends", at)
         try:
-            path = find_beside(name, document.path, self._town, self._workdir)
+            path = find_beside(name, document.path, self._town, self._workdir, shipped=self._shipped)
         except NotFoundError as error:
-            self.problems.append(source.problem(str(error)))
+            if self._shipped:
+                self.problems.append(source.problem(str(error)))
             return None
         if path.resolve() in chain:
             way = " → ".join(each.name for each in (*chain, path.resolve()))

@@ -15,7 +15,7 @@ FOLDER = Path(".beads") / "formulas"
 ENDINGS = (".formula.toml", ".formula.json", ".toml")
 
 
-def formula_folders(town: Town | None, workdir: Path | None, home: Path | None = None) -> list[Path]:
+def formula_folders(town: Town | None, workdir: Path | None, *, shipped: bool = True) -> list[Path]:
     """The folders that formulas are read from, first one first.
 
     The working directory's and its repository's (worktrees lead to their rig's by ``.beads/redirect``), the town's, the
@@ -27,8 +27,9 @@ def formula_folders(town: Town | None, workdir: Path | None, home: Path | None =
             folders += [place / FOLDER, *_redirected(place)]
     if town is not None:
         folders.append(town.root / FOLDER)
-    folders.append((home or Path(os.environ.get("HOME") or Path.home())) / FOLDER)
-    folders.append(molecules_dir())
+    folders.append(Path(os.environ.get("HOME") or Path.home()) / FOLDER)
+    if shipped:
+        folders.append(molecules_dir())
     return list(dict.fromkeys(folders))
 
 
@@ -50,12 +51,13 @@ def _redirected(place: Path) -> Iterator[Path]:
         yield place / target / FOLDER.name
 
 
-def find_formula(name: str, town: Town | None = None, workdir: Path | None = None) -> Path:
+def find_formula(name: str, town: Town | None = None, workdir: Path | None = None, *, shipped: bool = True) -> Path:
     """The file of a formula: ``name`` itself when it is a path, else the first of that name in the search folders.
 
     Args:
         name: a name (``mol-polecat-work``) or a path (``molecules/mol-demo.toml``), relative to the caller.
         town, workdir: where names are looked for.
+        shipped: whether the molecules that ride along count too.
 
     Raises:
         NotFoundError: there is none; the message says where it was looked for.
@@ -67,7 +69,7 @@ def find_formula(name: str, town: Town | None = None, workdir: Path | None = Non
         if workdir is not None and (workdir / path).is_file():
             return workdir / path
         raise NotFoundError("molecule file", name)
-    folders = formula_folders(town, workdir)
+    folders = formula_folders(town, workdir, shipped=shipped)
     for folder in folders:
         for ending in ENDINGS:
             if (folder / f"{name}{ending}").is_file():
@@ -75,11 +77,13 @@ def find_formula(name: str, town: Town | None = None, workdir: Path | None = Non
     raise NotFoundError("molecule", name, f"looked in {', '.join(map(str, folders))}")
 
 
-def find_beside(name: str, child: Path, town: Town | None = None, workdir: Path | None = None) -> Path:
+def find_beside(
+    name: str, child: Path, town: Town | None = None, workdir: Path | None = None, *, shipped: bool = True
+) -> Path:
     """The file of a formula that another one refers to: from that one's own folder first, then as ``find_formula``.
 
     Raises:
         NotFoundError: there is none.
     """
     beside = (child.parent / f"{name}{ending}" for ending in ENDINGS)
-    return next((path for path in beside if path.is_file()), None) or find_formula(name, town, workdir)
+    return next((path for path in beside if path.is_file()), None) or find_formula(name, town, workdir, shipped=shipped)

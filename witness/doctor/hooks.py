@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -15,8 +16,19 @@ def settings_files(town: Town, environ: Mapping[str, str]) -> list[Path]:
     """The files in which hooks may stand: the user's, and those that Gas Town's polecats of a rig share."""
     home = Path(environ.get("HOME") or Path.home())
     config = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    accounts = [Path(folder).expanduser() for folder in _account_folders(town)] if town.gastown else []
     shared = [town.root / rig / "polecats" / ".claude" / "settings.json" for rig in town.rigs] if town.gastown else []
-    return [config / "settings.json", *shared]
+    return [*(folder / "settings.json" for folder in dict.fromkeys([config, *accounts])), *shared]
+
+
+def _account_folders(town: Town) -> list[str]:
+    """The client's configuration folders of Gas Town's accounts."""
+    try:
+        raw = json.loads((town.root / "mayor" / "accounts.json").read_text(encoding="utf-8"))
+        accounts = [account for account in raw["accounts"].values() if isinstance(account, dict)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return [str(account["config_dir"]) for account in accounts if account.get("config_dir")]
 
 
 def check_hooks(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:

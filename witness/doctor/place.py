@@ -36,6 +36,9 @@ def check_place(town: Town | None, start: Path, real_gt: Path | None, environ: M
         yield warning("gt", "no real gt on PATH: its commands cannot be handed over", "put Gas Town's gt on PATH")
     else:
         yield note("gt", "no other gt on PATH: only our own commands work")
+    if town is not None and town.gastown and shutil.which("bd", path=environ.get("PATH")) is None:
+        message = "no bd on PATH: which sidecars the work of a Gas Town polecat asks for is not known"
+        yield warning("gt", message, "put bd on the PATH that the Witness is started with")
 
 
 def check_settings(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:

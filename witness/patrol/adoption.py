@@ -12,6 +12,7 @@ from witness.declare.molecule import Molecule
 from witness.declare.sidecar_spec import SidecarSpec
 from witness.declare.source import Source
 from witness.declare.types import resolve_specs
+from witness.errors import NotFoundError
 from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState
 from witness.names import GroupId
 from witness.patrol.follow import FOLLOWED, Sighting
@@ -41,24 +42,29 @@ def declared_for(town: Town, sighting: Sighting, bead: HookedBead) -> Declared:
 
     Raises:
         DeclarationError: it is wrong, or names types or files that are not there.
-        NotFoundError: the attached formula is not to be found.
     """
     workdir = Path(sighting.workdir)
     given = {"issue": bead.id, **bead.attachment.variables} if bead.id else dict(bead.attachment.variables)
     text, source, path = "", Source("settings/witness.yaml", key="sidecars"), ""
+    molecule = _attached(town, bead, workdir)
     if "sidecars" in given:
         text, source = given["sidecars"], Source(f"bead {bead.id}", key="attached_vars.sidecars")
-    elif bead.attachment.formula:
-        molecule = Molecule.load(bead.attachment.formula, town, workdir)
-        path = str(molecule.path)
-        if "sidecars" in molecule.declared:
-            text, source = molecule.sidecars(given), molecule.sidecars_source(given)
-            given = molecule.variables(given)
-        else:
-            text = load_settings(town.root, sighting.rig).sidecars
+    elif molecule is not None and "sidecars" in molecule.declared:
+        text, source, path = molecule.sidecars(given), molecule.sidecars_source(given), str(molecule.path)
+        given = molecule.variables(given)
     else:
         text = load_settings(town.root, sighting.rig).sidecars
     return Declared(resolve_specs(text, source, town=town, rig=sighting.rig, workdir=workdir), path, given)
+
+
+def _attached(town: Town, bead: HookedBead, workdir: Path) -> Molecule | None:
+    """The attached formula; None when it is within Gas Town's own program, where nobody else can read it."""
+    if not bead.attachment.formula:
+        return None
+    try:
+        return Molecule.of_gas_town(bead.attachment.formula, town, workdir)
+    except NotFoundError:
+        return None
 
 
 def adopt(town: Town, journal: Journal, clock: Clock, sighting: Sighting, bead: HookedBead, declared: Declared) -> str:

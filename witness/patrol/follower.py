@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from witness.clock import Clock
-from witness.errors import DeclarationError, NotFoundError, TmuxError, WitnessError
+from witness.errors import DeclarationError, TmuxError, WitnessError
 from witness.journal import Group, GroupState, Journal, MemberKind
 from witness.patrol.adoption import adopt, declared_for
 from witness.patrol.follow import FOLLOWED, Past, Sighting, decide
@@ -77,7 +77,7 @@ class Follower:
             panes = self._tmux.panes()
         except TmuxError:
             return None
-        return list(see(self._town, panes, read_table()))
+        return list(see(self._town, panes, read_table))
 
     def _stopped(self) -> list[str]:
         return [rig for rig in self._town.rigs if self._town.stopped(rig)]
@@ -160,7 +160,7 @@ class Follower:
             if declared.specs:
                 adopt(self._town, self._journal, self._clock, sighting, bead, declared)
                 return
-        except (DeclarationError, NotFoundError) as error:
+        except DeclarationError as error:
             errors.append(f"{address}: works without sidecars: {'; '.join(str(error).splitlines())}")
         except WitnessError as error:
             errors.append(f"{address}: {error}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -18,17 +18,16 @@ _SHELLS = frozenset(["sh", "bash", "dash", "zsh", "fish", "ksh"])
 _WRAPPERS = frozenset(["env", "sudo", "login"])
 
 
-def see(town: Town, panes: Iterable[Pane], table: Table) -> Iterator[Sighting]:
+def see(town: Town, panes: Iterable[Pane], read: Callable[[], Table]) -> Iterator[Sighting]:
     """Every polecat of Gas Town whose session stands and in whose pane an agent runs.
 
     Args:
         town: a Gas Town.
         panes: all panes of its tmux.
-        table: the process table.
+        read: reads the process table; not asked when no session could be a polecat's.
     """
+    table: Table = {}
     below: dict[int, list[int]] = {}
-    for pid, row in table.items():
-        below.setdefault(row.parent, []).append(pid)
     for pane in panes:
         parsed = town.parse_session(pane.session)
         # A registered prefix and a worktree: sessions that only look like polecats are people's own.
@@ -36,8 +35,14 @@ def see(town: Town, panes: Iterable[Pane], table: Table) -> Iterator[Sighting]:
             continue
         rig, _, polecat = parsed
         workdir = town.worktree(rig, polecat)
+        if workdir is None:
+            continue
+        if not table:
+            table = read()
+            for pid, row in table.items():
+                below.setdefault(row.parent, []).append(pid)
         agent = _agent(pane.pid, table, below)
-        if workdir is None or agent is None:
+        if agent is None:
             continue
         state, at, explicit = read_heartbeat(town, pane.session)
         yield Sighting(rig, polecat, pane.session, agent, str(workdir), state, at, explicit)
