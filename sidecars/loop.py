@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable
 
 from witness.assignment import Assignment
-from witness.errors import JournalError, UsageError
+from witness.errors import JournalError, JournalMovedError, UsageError
 
 ENDED = 0
 BAD_CONFIGURATION = 3
 LIMITED = 4
+# Any other code is a crash, which is answered by a new start: the new one opens the new journal.
+MOVED = 5
 
 
 def run(assignment: Assignment, ready: Callable[[], None]) -> int:
@@ -43,6 +45,9 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
             while not vigil.agent_ended:
                 vigil.look()
                 vigil.rest(selector)
+    except JournalMovedError as error:
+        sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
+        return MOVED
     except JournalError as error:
         sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
         return LIMITED

@@ -10,6 +10,7 @@ by ``{"pid","started"}`` or ``{"error"}``; news come as ``{"kind": "ready"|"exit
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import importlib
@@ -265,7 +266,8 @@ class Nursery:
             temporary.write_text(json.dumps({"pid": pid, "started": child.started, "code": code}))
             temporary.replace(path)
         except OSError as error:  # a full disk, or the run's folder is gone: the Witness then takes it for a crash
-            sys.stderr.write(f"could not record the exit of {child.name}: {error}\n")
+            with contextlib.suppress(OSError):
+                os.write(2, f"could not record the exit of {child.name}: {error}\n".encode())
 
     def _broadcast(self, message: dict[str, object]) -> None:
         for caller in list(self._callers):

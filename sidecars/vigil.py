@@ -97,6 +97,7 @@ class Vigil:
     def look(self) -> None:
         """Read what is new, consider it, and only then let the hooks go that wait for it."""
         self._beat.beat()
+        self._journal.check_place()
         wakes = self._wakes.accept()
         try:
             self._read()

@@ -101,6 +101,10 @@ class JournalCorruptError(JournalError):
     """The journal's file is damaged. The polecats live on; ``gt doctor --fix`` sets it aside and adopts them anew."""
 
 
+class JournalMovedError(JournalError):
+    """Another file stands where the journal was: somebody set it aside, and what is written to the old one is lost."""
+
+
 class TownLockedError(WitnessError):
     """Another Witness holds this town."""
 

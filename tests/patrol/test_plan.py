@@ -103,6 +103,12 @@ def test_a_dead_agent(state: GroupState, session: Presence, ended: Exit, name: s
     assert plan(snapshot(found(group(state), HEALTHY, leaders=leaders, session=session))) == _zombie(name)
 
 
+def test_a_zombie_whose_witness_was_killed_is_ended_by_the_next() -> None:
+    of = group(GroupState.ZOMBIE, zombie="agent-dead")
+    seen = found(of, HEALTHY, leaders=polecat(agent_alive=False))
+    assert plan(snapshot(seen)) == [ReportZombie(RUN, "agent-dead"), Nuke(RUN, "agent-dead")]
+
+
 def test_a_missing_session_with_a_living_agent_must_be_missing_twice() -> None:
     once = plan(snapshot(found(group(), HEALTHY, session=ABSENT)))
     assert once == [Remember(RUN, "session_missing", NOW)]

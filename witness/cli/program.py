@@ -70,6 +70,9 @@ def run(args: Sequence[str]) -> None:
         # The reader left (`gt … | head`): that is no failure of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:  # a full disk, a read-only folder: one line, as for every other trouble
+        click.echo(f"gt: {error.filename or 'the system says'}: {error.strerror or error}", err=True)
+        sys.exit(1)
 
 
 def _name() -> str:

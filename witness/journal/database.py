@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from witness.errors import JournalCorruptError, JournalError
+from witness.errors import JournalCorruptError, JournalError, JournalMovedError
 from witness.journal.decisions import DecisionLog
 from witness.journal.groups import GroupTable
 from witness.journal.members import MemberTable
@@ -48,6 +48,7 @@ class Journal:
                 self._migrate()
             finally:
                 os.umask(old)
+        self._identity = _identity(path)
         self.groups = GroupTable(self)
         self.members = MemberTable(self)
         self.decisions = DecisionLog(self)
@@ -60,6 +61,15 @@ class Journal:
 
     def close(self) -> None:
         self._db.close()
+
+    def check_place(self) -> None:
+        """See that the file which is open here still stands in its place: cheap, for those who keep it open for long.
+
+        Raises:
+            JournalMovedError: it was set aside, and perhaps another one stands there.
+        """
+        if _identity(self.path) != self._identity:
+            raise JournalMovedError(f"the journal {self.path} was set aside; the one that stands there now is used")
 
     def _migrate(self) -> None:
         done = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -146,3 +156,11 @@ class Journal:
     def remember(self, key: str, value: str) -> None:
         """Store a value under a key, replacing the one before."""
         self.run("INSERT INTO facts VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_dev, found.st_ino)

@@ -11,10 +11,10 @@ from typing import Any
 
 from witness.assignment import Assignment
 from witness.clock import Clock
-from witness.errors import SpawnError, TmuxError, WitnessError
+from witness.errors import JournalError, SpawnError, WitnessError
 from witness.identity import ProcessId
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.names import MARKER_VARIABLE
+from witness.names import MARKER_VARIABLE, GroupId
 from witness.nuke.execute import Ended, end_groups
 from witness.nuke.plan import Target, foreign_to, target
 from witness.patrol.actions import (
@@ -80,6 +80,8 @@ class Actor:
                     nukes.append((action.run, action.reason))
                 else:
                     self._do(action, settings, deeds)
+            except JournalError:
+                raise  # what cannot be recorded is not done, the rest of the plan included
             except WitnessError as error:
                 deeds.errors.append(str(error))
         return nukes
@@ -265,15 +267,35 @@ class Actor:
             if member.process and (run not in ending or (run in theirs and member.kind is not MemberKind.SIDECAR))
         }
         infrastructure = {self._nursery.process(), read_process(self._town.runtime / "witness.json")}
-        try:
-            servers = {pane.server for pane in self._tmux.panes()}
-        except TmuxError:
-            servers = set()
-        return Foreign(frozenset(filter(None, infrastructure)), frozenset(others), frozenset(servers))
+        servers = self._tmux_servers()
+        return Foreign(frozenset(filter(None, infrastructure)), frozenset(others), servers)
 
     def end(self, targets: list[Target], grace: float) -> list[Ended]:
         """End the groups and wait until they have."""
         return end_groups(targets, self.foreign([goal.run for goal in targets]), grace, clock=self._clock)
+
+    def end_unrecorded(self, group: GroupId, session: str, grace: float) -> list[Ended]:
+        """End a group by what it reported and by its marker, while the journal cannot be used."""
+        goal = Target(group.run, group.marker, frozenset(self._reported(group.run)))
+        infrastructure = filter(None, (self._nursery.process(), read_process(self._town.runtime / "witness.json")))
+        foreign = Foreign(frozenset(infrastructure), frozenset(), self._tmux_servers())
+        results = end_groups([goal], foreign, grace, clock=self._clock)
+        self._take_session(group, session, Deeds())
+        return results
+
+    def _tmux_servers(self) -> frozenset[int]:
+        try:
+            return frozenset(pane.server for pane in self._tmux.panes())
+        except WitnessError:
+            return frozenset()
+
+    def _take_session(self, group: GroupId, session: str, deeds: Deeds) -> None:
+        """Take a session away if it is the group's: one of that name may be somebody else's, made since or before."""
+        try:
+            if self._tmux.variable(session, MARKER_VARIABLE) == group.marker:
+                self._tmux.kill_session(session)
+        except WitnessError as error:
+            deeds.errors.append(f"{group.address}: its session may still stand: {error}")
 
     def finish_nuke(self, result: Ended, deeds: Deeds, standing: Collection[str] | None = None) -> None:
         """Record how the end of a group came out, and take away its session.
@@ -286,13 +308,8 @@ class Actor:
         group = self._journal.groups.get(result.run)
         if group is None or group.state is not GroupState.NUKING:
             return
-        try:
-            # A session of that name may be somebody else's, made since or before: ours carries our marker.
-            stands = standing is None or group.session in standing
-            if stands and self._tmux.variable(group.session, MARKER_VARIABLE) == group.id.marker:
-                self._tmux.kill_session(group.session)
-        except TmuxError as error:
-            deeds.errors.append(f"{group.id.address}: its session may still stand: {error}")
+        if standing is None or group.session in standing:
+            self._take_session(group.id, group.session, deeds)
         left = {survivor.process for survivor in result.survivors}
         now = self._clock.monotonic()
         with self._journal.transaction():

@@ -208,6 +208,7 @@ class Daemon:
         deeds.errors.extend(self._rounds.deliveries.tick(groups))
 
     def _full_look(self, deeds: Deeds) -> int:
+        self._journal.check_place()
         interval = self._rounds.observer.settings("").patrol_interval
         self._rounds.nursery.join()
         late = self._clock.monotonic() < self._trust_ages_from
@@ -428,4 +429,5 @@ def _raise_handle_limit() -> None:
 
 def _say(text: str) -> None:
     """One line for the log; the daemon's standard error is its log."""
-    os.write(2, f"gt-witness: {text}\n".encode(errors="replace"))
+    with contextlib.suppress(OSError):  # the log's disk may be full, and that is no reason to leave
+        os.write(2, f"gt-witness: {text}\n".encode(errors="replace"))

@@ -123,6 +123,11 @@ class Observer:
         journal: its journal.
         tmux: its tmux.
         clock: time.
+
+    Attributes:
+        markers: who carries which marker.
+        complaints: what is to be told to people, in lines.
+        spawning: the runs that this very process is spawning.
     """
 
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
@@ -131,6 +136,7 @@ class Observer:
         self._runs = str(town.run_dir("any").parent)
         self.markers = Markers()
         self.complaints: list[str] = []
+        self.spawning: set[str] = set()
         self._told: set[tuple[int, str]] = set()
         self._settings: dict[str, tuple[tuple[int, ...], Settings]] = {}
 
@@ -221,7 +227,7 @@ class Observer:
             group,
             tuple(facts),
             started=_started(Path(run_dir)) if group.state is GroupState.SPAWNING and this_boot else None,
-            busy=group.id.run in nukes or (this_boot and _worker_alive(group, table)),
+            busy=group.id.run in nukes or group.id.run in self.spawning or (this_boot and _worker_alive(group, table)),
             stopped=self._town.stopped(group.id.rig),
         )
 
@@ -308,8 +314,8 @@ def _started(run_dir: Path) -> dict[str, ProcessId] | None:
 def _worker_alive(group: Group, table: Table | None) -> bool:
     """Whether the process that said it is spawning or ending this group still lives."""
     worker: list[int] = group.details.get("worker") or []
-    if len(worker) != 2 or (group.state is GroupState.NUKING and worker[0] == os.getpid()):
-        return False  # which nukes are our own we know better: see ``nukes``
+    if len(worker) != 2 or worker[0] == os.getpid():
+        return False  # what we ourselves are at, we know better than the journal
     return is_alive(ProcessId(worker[0], worker[1]), table)
 
 

@@ -54,8 +54,7 @@ def _plan_group(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iter
         yield from _plan_done(fact, snapshot, settings)
     elif zombie := _dead_class(fact):
         yield ReportZombie(group.id.run, zombie)
-        yield MoveGroup(group.id.run, GroupEvent.FOUND_ZOMBIE)
-        yield Nuke(group.id.run, zombie)
+        yield from _end_zombie(group, zombie)
     else:
         yield from _plan_living(fact, snapshot, settings)
 
@@ -129,6 +128,12 @@ def _dead_class(fact: GroupFact) -> str:
     return ""
 
 
+def _end_zombie(group: Group, zombie: str) -> Iterator[Action]:
+    if group.state is not GroupState.ZOMBIE:  # it is one already where a Witness was killed before the end
+        yield MoveGroup(group.id.run, GroupEvent.FOUND_ZOMBIE)
+    yield Nuke(group.id.run, zombie)
+
+
 def _plan_living(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iterator[Action]:
     group = fact.group
     if snapshot.deep:
@@ -154,8 +159,7 @@ def _plan_silence(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> It
         if group.zombie != HUNG:
             yield ReportZombie(group.id.run, HUNG)
         if settings.nuke_hung:
-            yield MoveGroup(group.id.run, GroupEvent.FOUND_ZOMBIE)
-            yield Nuke(group.id.run, HUNG)
+            yield from _end_zombie(group, HUNG)
 
 
 def _recovered(group: Group) -> Iterator[Action]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from witness.errors import SpawnError, TownLockedError, UsageError, WitnessError
+from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.identity import ProcessId
 from witness.journal import Group, GroupState, Member, MemberKind
 from witness.names import GroupId
@@ -33,6 +33,8 @@ _SIDECARS_SECONDS = 60.0
 # News of them comes at once; what somebody else was told is found by looking.
 _NEWS_SECONDS = 0.05
 _RECORD_SECONDS = 1.0
+# Grace of a group that never came to work.
+_UNDO_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,18 @@ class Spawner:
             )
         self._record(prepared)
         run = prepared.group.run
+        self._rounds.observer.spawning.add(run)
         try:
             started = self._start_agent(prepared)
             self._start_sidecars(run, prepared, witness=witness)
             self._settle(prepared, started)
         except BaseException as error:
-            survivors = self._undo(run)
+            survivors = self._undo(prepared)
             if isinstance(error, SpawnError):
                 raise SpawnError(prepared.group.address, error.reason, survivors) from error
             raise
+        finally:
+            self._rounds.observer.spawning.discard(run)
         members = self._journal.members.of(run)
         sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
         return Spawned(prepared.group, prepared.session, started.agent, sidecars)
@@ -241,9 +246,14 @@ class Spawner:
             + (f"; its last words: {printable}" if printable else "")
         )
 
-    def _undo(self, run: str) -> tuple[int, ...]:
-        deeds = Deeds()
-        results = self._rounds.end([(run, "spawn-failed")], deeds, grace=1.0)
+    def _undo(self, prepared: Prepared) -> tuple[int, ...]:
+        run = prepared.group.run
+        try:
+            results = self._rounds.end([(run, "spawn-failed")], Deeds(), grace=_UNDO_SECONDS)
+        except JournalError:
+            # Nothing can be recorded. What we have started is ended all the same, for we say that it failed; the next
+            # patrol finds the rest of it and closes the record.
+            results = self._rounds.actor.end_unrecorded(prepared.group, prepared.session, _UNDO_SECONDS)
         return tuple(survivor.process.pid for result in results for survivor in result.survivors)
 
 
