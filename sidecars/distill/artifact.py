@@ -15,20 +15,15 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Self
 
+from sidecars.distill.beneath import OPEN_FOLDER, PASS_FOLDER, kernel_devices, open_beneath, refusal
 from sidecars.distill.errors import QuestionError, UnreadableError
-
-# Without O_NONBLOCK the opening of a pipe would wait for a writer.
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-_OPEN_FOLDER = _OPEN | os.O_DIRECTORY
-# On the way down a folder need not be listed: with O_PATH the right to go through is enough, as it is for any program.
-_PASS_FOLDER = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
+from sidecars.distill.ignore import IgnoreRules, ignored
 
 # A folder with more files than this is not one artifact any more; the rest is reported as left out.
 MOST_FILES = 20_000
@@ -36,15 +31,6 @@ _DEEPEST = 64
 
 # Their content is of no use to a question, and a repository's history holds what was deleted on purpose.
 _ALWAYS_IGNORED = frozenset({".git", ".hg", ".svn", ".jj"})
-
-_KINDS = {
-    stat.S_IFIFO: "a pipe: save what comes out of it into a file first",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFLNK: "a link, and links inside a folder are not followed: declare its target as an artifact",
-    stat.S_IFDIR: "a folder",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,43 +52,6 @@ class Entry:
 
     name: str
     size: int
-
-
-@cache
-def _kernel_devices() -> frozenset[int]:
-    # Files of these are windows into the kernel and into other processes, with sizes that mean nothing.
-    top = Path("/").stat().st_dev
-    found = {Path(place).stat().st_dev for place in ("/proc", "/sys", "/dev") if Path(place).is_dir()}
-    return frozenset(found - {top})
-
-
-def _refusal(found: os.stat_result) -> str:
-    if not stat.S_ISREG(found.st_mode):
-        return f"is {_KINDS.get(stat.S_IFMT(found.st_mode), 'not a regular file')}"
-    return "belongs to a file system of the kernel" if found.st_dev in _kernel_devices() else ""
-
-
-def _open_from(fd: int, parts: Sequence[str], shown: str) -> int:
-    """Open what lies at ``parts`` below ``fd``, every step without following a link. Returns a new descriptor."""
-    if not parts or any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
-        raise UnreadableError(shown, "is not a way down from a declared artifact")
-    at, held = fd, -1
-    try:
-        for part in parts[:-1]:
-            below = os.open(part, _PASS_FOLDER, dir_fd=at)
-            if held >= 0:
-                os.close(held)
-            at = held = below
-        # Looked at before it is opened, because the very opening of a device can do something.
-        kind = os.stat(parts[-1], dir_fd=at, follow_symlinks=False)
-        if not stat.S_ISDIR(kind.st_mode) and (why := _refusal(kind)):
-            raise UnreadableError(shown, why)
-        return os.open(parts[-1], _OPEN, dir_fd=at)
-    except OSError as error:
-        raise UnreadableError(shown, f"cannot be opened: {error.strerror}") from error
-    finally:
-        if held >= 0:
-            os.close(held)
 
 
 class Artifacts:
@@ -154,18 +103,18 @@ class Artifacts:
         except (OSError, ValueError) as error:
             raise UnreadableError(path, getattr(error, "strerror", None) or str(error)) from error
         parts = Path(real).parts[1:]
-        top = os.open("/", _PASS_FOLDER)
+        top = os.open("/", PASS_FOLDER)
         try:
-            fd = _open_from(top, parts, path) if parts else os.open("/", _OPEN_FOLDER)
+            fd = open_beneath(top, parts, path) if parts else os.open("/", OPEN_FOLDER)
         finally:
             os.close(top)
         self._stack.callback(os.close, fd)
         found = os.fstat(fd)
         if stat.S_ISDIR(found.st_mode):
-            if found.st_dev in _kernel_devices():
+            if found.st_dev in kernel_devices():
                 raise UnreadableError(path, "belongs to a file system of the kernel")
             return _Root(path.rstrip("/") or "/", fd, False, real)
-        if why := _refusal(found):
+        if why := refusal(found):
             raise UnreadableError(path, why)
         return _Root(path, fd, True, real)
 
@@ -189,14 +138,14 @@ class Artifacts:
         root: _Root,
         fd: int,
         above: tuple[str, ...],
-        rules: list[tuple[int, _Ignore]],
+        rules: list[tuple[int, IgnoreRules]],
         found: dict[str, tuple[tuple[str, ...], os.stat_result]],
     ) -> None:
         if len(above) > _DEEPEST:
             self.left_out.append(("/".join((root.declared, *above)), f"is deeper than {_DEEPEST} folders"))
             return
         names = sorted(os.listdir(fd))
-        if self._ignore and ".gitignore" in names and (own := _read_ignore(fd)):
+        if self._ignore and ".gitignore" in names and (own := IgnoreRules.of(fd)):
             rules = [*rules, (len(above), own)]
         for name in names:
             parts = (*above, name)
@@ -206,14 +155,14 @@ class Artifacts:
             except OSError:
                 continue  # gone since the listing
             folder = stat.S_ISDIR(entry.st_mode)
-            if name in _ALWAYS_IGNORED or _ignored(rules, parts, folder):
+            if name in _ALWAYS_IGNORED or ignored(rules, parts, folder):
                 continue
             if len(found) >= MOST_FILES:
                 self.left_out.append((shown, f"comes after the first {MOST_FILES} files"))
                 return
             if folder:
                 self._walk_into(root, fd, parts, rules, found)
-            elif why := _refusal(entry):
+            elif why := refusal(entry):
                 self.left_out.append((shown, why))
             else:
                 found[shown] = (parts, entry)
@@ -223,16 +172,16 @@ class Artifacts:
         root: _Root,
         fd: int,
         parts: tuple[str, ...],
-        rules: list[tuple[int, _Ignore]],
+        rules: list[tuple[int, IgnoreRules]],
         found: dict[str, tuple[tuple[str, ...], os.stat_result]],
     ) -> None:
         try:
-            below = os.open(parts[-1], _OPEN_FOLDER, dir_fd=fd)
+            below = os.open(parts[-1], OPEN_FOLDER, dir_fd=fd)
         except OSError as error:
             self.left_out.append(("/".join((root.declared, *parts)), f"cannot be opened: {error.strerror}"))
             return
         try:
-            if os.fstat(below).st_dev not in _kernel_devices():
+            if os.fstat(below).st_dev not in kernel_devices():
                 self._walk(root, below, parts, rules, found)
         finally:
             os.close(below)
@@ -285,9 +234,9 @@ class Artifacts:
         root, parts, _ = self._files[name]
         if root.is_file:
             return os.dup(root.fd)
-        fd = _open_from(root.fd, parts, name)
+        fd = open_beneath(root.fd, parts, name)
         found = os.fstat(fd)
-        why = _refusal(found)
+        why = refusal(found)
         if not why and found.st_nlink > 1 and not self._all_inside(root, found):
             why = "has another name outside of the folder (hard link)"
         if why:
@@ -302,7 +251,7 @@ class Artifacts:
             if owner is not root:
                 continue
             try:
-                fd = _open_from(root.fd, parts, "")
+                fd = open_beneath(root.fd, parts, "")
             except UnreadableError:
                 continue
             try:
@@ -311,40 +260,3 @@ class Artifacts:
                 os.close(fd)
             names += (each.st_dev, each.st_ino) == (found.st_dev, found.st_ino)
         return names >= found.st_nlink
-
-
-# -- ignore rules -----------------------------------------------------------------------------------------------
-
-
-class _Ignore:
-    """One ``.gitignore``."""
-
-    def __init__(self, text: str) -> None:
-        from pathspec import GitIgnoreSpec
-
-        self._spec = GitIgnoreSpec.from_lines(text.splitlines())
-
-    def verdict(self, path: str) -> bool | None:
-        return self._spec.check_file(path).include
-
-
-def _read_ignore(fd: int) -> _Ignore | None:
-    try:
-        own = _open_from(fd, (".gitignore",), ".gitignore")
-    except UnreadableError:
-        return None
-    try:
-        return _Ignore(os.pread(own, 1 << 20, 0).decode("utf-8", "replace"))
-    except ValueError:
-        return None  # a rule that git itself would not understand
-    finally:
-        os.close(own)
-
-
-def _ignored(rules: list[tuple[int, _Ignore]], parts: tuple[str, ...], folder: bool) -> bool:
-    # As git does it: the nearest file that says anything about the path decides.
-    for depth, each in reversed(rules):
-        verdict = each.verdict("/".join(parts[depth:]) + ("/" if folder else ""))
-        if verdict is not None:
-            return verdict
-    return False

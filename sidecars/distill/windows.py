@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sidecars.distill.answer import Claim
+from sidecars.distill.matcher import Matcher
 from sidecars.distill.question import KIN, Question
-from sidecars.distill.rank import Matcher, Place, Ranking, bonus
+from sidecars.distill.rank import Place, Ranking, bonus
 from sidecars.distill.shelf import Shelf
 from sidecars.distill.text import Text, rune_start, shown
 
