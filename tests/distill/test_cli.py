@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -143,3 +145,21 @@ def test_the_library_is_not_loaded_for_help(capsys: pytest.CaptureFixture[str]) 
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_progress_is_for_people_at_a_terminal(log: str) -> None:
+    def said(*options: str) -> str:
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "witness.cli", "distill", "--artifact", log, "--question", QUESTION, *options]
+        program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, stdin=subprocess.DEVNULL)
+        os.close(theirs)
+        program.wait(30)
+        told = b""
+        with suppress(OSError):  # Linux ends a terminal that nobody holds any more with an error
+            while piece := os.read(ours, 4096):
+                told += piece
+        os.close(ours)
+        return told.decode()
+
+    assert "gt: searching 1 files" in said()
+    assert said("--json") == ""
