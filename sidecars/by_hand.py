@@ -102,6 +102,7 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
     """
     tmux, clock = Tmux(order.socket), SystemClock()
     pane = _pane(tmux, order.session)
+    client = _client(order, pane)
     folder = state_folder() / re.sub(r"[^\w-]", "_", f"{order.socket}-{order.session}")
     assignment = replace(
         private_assignment(order.kind.name, order.argument, order.workdir, str(folder)),
@@ -115,7 +116,7 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
         sys.stderr.write(f"gt-sidecar: {parts.lack}\n")
     if not order.dry:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    mouth = _Mouth(tmux, order, _client(order, pane), Path(assignment.queue), clock)
+    mouth = _Mouth(tmux, order, client, Path(assignment.queue), clock)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(Path(":memory:") if order.dry else folder / "witness.db"))
         observer = parts.observer(assignment, journal, clock, aloud=not order.dry)

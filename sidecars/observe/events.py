@@ -80,7 +80,8 @@ class EventReader:
         if isinstance(given, str):
             given = {"input": given}
         given = given if isinstance(given, dict) else {}
-        tool = _ALIASES.get(name, name)
+        # A file tool of an MCP server is a file tool: mcp__files__write_file.
+        tool = _ALIASES.get(name.rpartition("__")[2] if name.startswith("mcp__") else name, name)
         cwd = _text(payload.get("cwd")) or self._roots[0]
         command = _command(given) if tool == "Bash" else ""
         named = named_files(command) if command else NamedFiles(*_files(tool, given))

@@ -17,7 +17,10 @@ _BANNER = re.compile(r"[▐▛▜▌▝▘█▙▟]{2,}")
 # A glyph that turns, a word of any language, an ellipsis; or the line that follows when the turn is over.
 _SPINNER = re.compile(r"^\s*[^\w\s❯>$#(\[⎿]\s+\S+(?:…|\.\.\.)(?:\s*\(.*)?$")
 _DONE = re.compile(r"^\s*[^\w\s❯>$#(\[⎿]\s+\w+ for (?:\d+[hms]\s*)+\s*$")
-_STATUS = re.compile(r"esc to interrupt|shift\+tab to cycle|\? for shortcuts|tokens? (?:used|left)|context left|^\s*⏵⏵")
+_STATUS = re.compile(
+    r"esc to interrupt|shift\+tab to cycle|\? for shortcuts|tokens? (?:used|left)|context left"
+    r"|^\s*⏵⏵|^\s*(?:⎿\s+)?Tip: "
+)
 _HINT = re.compile(r"\s*\((?:ctrl\+\w|esc)[^()]*(?:\([^()]*\)[^()]*)*\)")
 _CLOCK = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b|\(\s*(?:\d+(?:\.\d+)?[hms]\s*)+[^()]*\)|[↑↓]\s*[\d.,]+k?\s*tokens")
 _UNFINISHED = re.compile(r"^\s*(?:⎿\s+)?(?:Running|Waiting|Reading|Searching|Fetching|Thinking|Initializing)\b.*…")
@@ -27,6 +30,8 @@ _CALL = re.compile(rf"^(?:[{_BULLETS}]\s*|\s{{1,3}})([A-Z]\w*|mcp__\w+|[a-z]\w* 
 _BULLET = re.compile(rf"^[{_BULLETS}]\s")
 _PROMPT = re.compile(r"^\s*[❯>]\s")
 _RESULT = re.compile(r"^\s*[⎿└]\s")
+# A result's further lines are indented deeper than what the client says between actions ("Read 1 file").
+_OUTSIDE = re.compile(r"^ {0,3}[^\s⎿└]")
 _ADDED = re.compile(r"^\s*\d+ \+(.*)$")
 
 
@@ -101,7 +106,7 @@ def completed_actions(lines: list[str]) -> list[Action]:
     result: list[str] = []
     for line in [*lines, "● "]:
         starts = _CALL.match(line)
-        if starts or _BULLET.match(line) or _PROMPT.match(line):
+        if starts or _BULLET.match(line) or _PROMPT.match(line) or (result and _OUTSIDE.match(line)):
             if header and result and (action := _action(header, result)):
                 actions.append(action)
             header, result = ([line] if starts else []), []

@@ -24,12 +24,18 @@ _IN_PLACE = frozenset(["sed", "perl", "ruff", "black", "prettier", "gofmt", "iso
 _IN_PLACE_FLAG = re.compile(r"(?:-i.*|-pi.*|--in-place.*|--write|-w|--fix.*)")
 _INTERPRETERS = re.compile(r"(?:python[\d.]*|node|ruby|perl|bash|sh|zsh)")
 _PREFIXES = frozenset(["sudo", "env", "command", "nohup", "time", "exec", "nice", "timeout", "xargs", "builtin"])
+# The shell's own words that stand before a command.
+_WORDS_BEFORE = frozenset(["do", "then", "else", "elif", "if", "while", "until"])
 # Flags of those that take a value of their own.
 _PREFIX_FLAGS = frozenset(["-u", "-g", "-n", "-s", "-k", "-I", "-P", "-L", "-S"])
 _MESSAGE_FLAGS = frozenset(
     ["-m", "--message", "-am", "--title", "--body", "-b", "-t", "--author", "--grep", "-S", "-G"]
 )
 _QUOTED_PATH = re.compile(r"""['"]([^'"\s]*[./][^'"\s]*)['"]""")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=(.*)", re.DOTALL)
+# A command within a command, also within double quotes; what stands in single quotes is text.
+_SINGLE_QUOTED = re.compile(r"'[^']*'")
+_SUBSTITUTION = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
 _OPERATORS = frozenset([";", "&", "&&", "||", "|", "|&", "(", ")", "{", "}", "\n", ";;", "!"])
 _REDIRECTS = frozenset([">", ">>", ">|", "&>", "&>>", "<>"])
 
@@ -55,11 +61,30 @@ def _tokens(command: str) -> list[str]:
     lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|()<>\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
-    lexer.commenters = "#"
+    lexer.commenters = ""
     try:
         return list(lexer)
     except ValueError:  # an open quote: a cut or wrong command, read as plainly as can be
         return command.split()
+
+
+def _without_comments(command: str) -> str:
+    """A comment reaches to the end of its line, and may hold what looks like an open quote."""
+    kept: list[str] = []
+    quote, comment, before = "", False, "\n"
+    for sign in command:
+        if comment:
+            comment = sign != "\n"
+        elif quote:
+            quote = "" if sign == quote and before != "\\" else quote
+        elif sign in "'\"" and before != "\\":
+            quote = sign
+        elif sign == "#" and before in " \t\n;&|(":
+            comment = True
+        if not comment:
+            kept.append(sign)
+        before = sign
+    return "".join(kept)
 
 
 def _simple_commands(tokens: list[str]) -> Iterator[list[str]]:
@@ -77,7 +102,7 @@ def _simple_commands(tokens: list[str]) -> Iterator[list[str]]:
 
 def _without_prefixes(words: list[str]) -> list[str]:
     """The command itself, without ``sudo``, ``timeout 5s``, ``VARIABLE=value`` and their like in front."""
-    while words and (words[0] in _PREFIXES or re.fullmatch(r"[A-Za-z_]\w*=.*", words[0], re.DOTALL)):
+    while words and (words[0] in _PREFIXES | _WORDS_BEFORE or _ASSIGNMENT.fullmatch(words[0])):
         words = words[1:]
         while words and words[0].startswith("-"):
             words = words[2 if words[0] in _PREFIX_FLAGS else 1 :]
@@ -110,6 +135,11 @@ class _Reader:
 
     def command(self, words: list[str]) -> None:
         words = self._redirections(words)
+        assigned = [found[1] for word in words if (found := _ASSIGNMENT.fullmatch(word))]
+        if len(assigned) == len(words):
+            for value in assigned:
+                self.opened(value)  # f=src/a.py, to be used further on
+            return
         words = _without_prefixes(words)
         if not words:
             return
@@ -216,7 +246,9 @@ def named_files(command: str) -> NamedFiles:
     reader = _Reader()
     command = command[:_LONGEST]
     reader.found.text = "".join(found[4] for found in _HEREDOC.finditer(command))
-    text = _HEREDOC.sub(r"\3\n", command).replace("\\\n", " ")
-    for words in _simple_commands(_tokens(text)):
-        reader.command(words)
+    text = _without_comments(_HEREDOC.sub(r"\3\n", command).replace("\\\n", " "))
+    inner = [first or second for first, second in _SUBSTITUTION.findall(_SINGLE_QUOTED.sub("", text))]
+    for part in [text, *inner]:
+        for words in _simple_commands(_tokens(part)):
+            reader.command(words)
     return reader.found

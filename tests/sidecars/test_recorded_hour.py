@@ -18,6 +18,13 @@ def test_it_is_an_hour_with_spinners_and_long_calls() -> None:
     assert len(moments("event")) > 50
 
 
+def test_each_action_is_seen_once_on_the_screen(tmp_path: Path) -> None:
+    """As often as the hooks told of it: every edit was another, no command was run twice."""
+    done, _ = run(tmp_path, "screen", "rules+model")
+    told, _ = run(tmp_path, "event", "rules+model")
+    assert len(done.decisions) <= len(told.decisions) + 3
+
+
 @pytest.mark.parametrize("source", ["event", "screen"])
 @pytest.mark.parametrize("judge", ["model", "rules+model"])
 def test_a_tenth_of_the_naive_calls_finds_everything(tmp_path: Path, source: str, judge: str) -> None:

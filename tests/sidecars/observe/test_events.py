@@ -38,6 +38,7 @@ def test_an_edit_writes_its_file_and_only_its_new_text(reader: EventReader, tmp_
         ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "t"}, ("n.ipynb",)),
         ("MultiEdit", {"file_path": "a", "edits": [{"old_string": "o", "new_string": "t"}]}, ("a",)),
         ("write_file", {"file_path": "a", "content": "t"}, ("a",)),
+        ("mcp__files__write_file", {"path": "a", "content": "t"}, ("a",)),
         ("replace", {"absolute_path": "a", "new_string": "t"}, ("a",)),
         ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a\n+t\n-o\n*** End Patch"}, ("a",)),
         ("apply_patch", {"input": "*** Add File: a\n+t\n*** Delete File: b\n"}, ("a", "b")),

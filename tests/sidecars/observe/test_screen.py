@@ -41,6 +41,7 @@ def share(before: str, after: str) -> float:
         ("\x1b[31mred\x1b[0m words here", "red words here"),
         ("a café", "a cafe\u0301"),
         ("text (ctrl+o to expand)", "text"),
+        ("", "  ⎿  Tip: Use /btw to ask a quick side question"),
         ("[sidecar:scope] src/x was changed.\n  and more of it", "[sidecar:specs] other words"),
         ("● ok\n∴ Thinking…\n  first a plan\n", "● ok\n∴ Thinking…\n  then quite another plan\n  of two lines\n"),
     ],
@@ -88,6 +89,11 @@ def test_completed_actions_with_their_new_text() -> None:
     assert [(action.tool, action.argument) for action in actions] == [("Update", "src/sum.py"), ("Bash", "pytest -q")]
     assert actions[0].added.strip() == "return a + b"
     assert actions[1].result == "3 passed"
+
+
+def test_what_the_client_says_between_actions_is_no_result() -> None:
+    told = screen(TEST.rstrip(), "  Read 1 file", "  Searched for 1 pattern, read 1 file", "", EDIT)
+    assert [action.result for action in completed_actions(content_lines(told))[:1]] == ["3 passed"]
 
 
 def test_a_wrapped_command_is_one_command() -> None:
