@@ -43,6 +43,8 @@ _ALIASES: Mapping[str, str] = {
 _PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "path", "filename", "target_file")
 _WRITERS = frozenset(["Edit", "Write", "NotebookEdit"])
 _TEXT_KEYS = ("content", "new_string", "new_source", "new_str", "file_text", "text", "code_edit")
+# What a client's answer repeats of a file: the file as it was, and lines that stood there before.
+_REPEATED = frozenset(["originalFile", "structuredPatch", "oldString", "newString", "gitDiff"])
 _PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 _PATCH_ADDED = re.compile(r"^\+(?!\+\+)(.*)$", re.MULTILINE)
 
@@ -87,7 +89,7 @@ class EventReader:
         named = named_files(command) if command else NamedFiles(*_files(tool, given))
         raw = _new_text(given, payload.get("tool_response")) if tool in _WRITERS else named.text
         text, short = excerpt(without_own_words(plain(raw)), TEXT_LIMIT)
-        output, short_too = excerpt(without_own_words(plain(_response(payload))), OUTPUT_LIMIT)
+        output, short_too = excerpt(without_own_words(plain(_response(tool, payload))), OUTPUT_LIMIT)
         command, cut_command = excerpt(plain(command), TEXT_LIMIT)
         return Observation(
             id=id,
@@ -188,8 +190,9 @@ def _added(before: str, after: str) -> list[str]:
     return lines
 
 
-def _response(payload: Mapping[str, Any]) -> str:
+def _response(tool: str, payload: Mapping[str, Any]) -> str:
     """The answer's text, whatever shape the tool gives it; a huge one is not copied whole."""
+    repeated = _REPEATED | ({"content", "filePath", "type"} if tool in _WRITERS else frozenset())
     pieces: list[str] = []
     room = 4 * OUTPUT_LIMIT
     waiting: list[Any] = [payload.get("error"), payload.get("tool_response")]
@@ -202,8 +205,5 @@ def _response(payload: Mapping[str, Any]) -> str:
         elif isinstance(value, list):
             waiting += reversed(value[:50])
         elif isinstance(value, dict):
-            # The file as it was before an edit is not something that the agent has done.
-            waiting += [
-                each for key, each in value.items() if key not in ("originalFile", "structuredPatch", "oldString")
-            ]
+            waiting += [each for key, each in value.items() if key not in repeated]
     return "\n".join(piece for piece in pieces if piece)

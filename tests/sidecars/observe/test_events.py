@@ -141,6 +141,8 @@ def test_escapes_and_binary_are_made_plain(reader: EventReader) -> None:
 def test_the_file_as_it_was_is_no_action(reader: EventReader) -> None:
     seen = read(reader, tool_event("Edit", {"originalFile": "SECRET", "filePath": "a"}, file_path="a", new_string="t"))
     assert "SECRET" not in seen.rendered()
+    edit = tool_event("Edit", {"newString": "old\nnew"}, file_path="a", old_string="old", new_string="old\nnew")
+    assert read(reader, edit).rendered() == "Edit\nwrote: a\nnew text:\nnew"
 
 
 def test_a_huge_answer_stays_small(reader: EventReader) -> None:
