@@ -58,6 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure us and our peers.")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a table, or all of a module")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the tables as Markdown too")
+    parser.add_argument(
+        "--note", action="append", default=[], metavar="TEXT", help="a line about this run, written too"
+    )
     parser.add_argument("--list", action="store_true", help="list the tables and end")
     given = parser.parse_args(argv)
     chosen = [
@@ -83,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             sections.append(markdown(bench.name, bench.words, rows))
     if given.out:
         given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(_HEAD.format("\n".join(f"- {line}" for line in describe())) + "\n".join(sections))
+        given.out.write_text(
+            _HEAD.format("\n".join(f"- {line}" for line in [*describe(), *given.note])) + "\n".join(sections)
+        )
     return int(failed)
 
 

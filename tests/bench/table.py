@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 
 Cell = str | int | float | bool | None
@@ -57,4 +58,5 @@ def show(title: str, rows: Sequence[dict[str, Cell]]) -> None:
         table.add_column(name, overflow="fold")
     for row in cells(rows):
         table.add_row(*row)
-    Console(width=None).print(table)
+    # A pipe tells no width; the widest of our tables needs this much.
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
