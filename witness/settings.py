@@ -48,7 +48,8 @@ class Settings:
     """Everything that a town can set. Durations are in seconds.
 
     Args:
-        containment: which nets hold a group together: auto, reaper, cgroup or pidns.
+        containment: which nets hold a group together: ``reaper`` (its reapers, its marker, every descendant ever seen),
+            ``cgroup`` (a cgroup of its own as well, or no spawn), ``auto`` (a cgroup where one is to be had).
         spawn_deadline: a group that is still SPAWNING after this is undone (Gas Town's spawn grace: 5 min).
         spawn_settle: an agent that ends within this time of its start counts as not started.
         stop_grace: between TERM and KILL.
@@ -122,7 +123,7 @@ _DURATIONS = frozenset(
         "hook_wait",
     ]
 )
-_CONTAINMENT = ("auto", "reaper", "cgroup", "pidns")
+_CONTAINMENT = ("auto", "reaper", "cgroup")
 
 
 _PRICES = frozenset(["input", "output", "written", "cached"])

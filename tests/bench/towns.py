@@ -21,8 +21,9 @@ from witness.supervise.proctree import Markers, read_table
 
 # What a person would declare; a checkout that lacks one of them measures the same number of another.
 _USUAL = ("specs:spec.md", "tools", "scope", "conventions")
-# Crashes are forgotten at once, so that each of many measured respawns is the first.
-_SETTINGS = "stop_grace: 1s\nspawn_settle: 0s\nintensity_window: 1s\nmember_limit: 5000\n"
+# Without a cgroup, which not everybody may make. Crashes are forgotten at once, so that each of many respawns is a
+# first one.
+_SETTINGS = "containment: reaper\nstop_grace: 1s\nspawn_settle: 0s\nintensity_window: 1s\nmember_limit: 5000\n"
 
 
 class ScratchTown:

@@ -20,7 +20,8 @@ from witness.patrol import control
 from witness.patrol.spawning import Spawned
 from witness.supervise.proctree import Markers, read_table
 
-SETTINGS = "stop_grace: 1s\nspawn_settle: 50ms\n"
+# Without a cgroup, which would hide what the other nets let through.
+SETTINGS = "stop_grace: 1s\nspawn_settle: 50ms\ncontainment: reaper\n"
 
 
 class Place:

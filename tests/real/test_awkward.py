@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.programs import PROGRAMS, Program, missing, recording
-from tests.real.conftest import Place, kill_and_wait
+from tests.real.conftest import SETTINGS, Place, kill_and_wait
+from witness.spawn.cgroup import cgroup_members
 
 pytestmark = pytest.mark.real
 
@@ -84,3 +86,23 @@ def test_patrol_finds_the_agent_dead_and_ends_the_rest(program: Program, place: 
         assert report.nuked == [f"main/{program.name}"], report
         assert not record.survivors()
         assert place.witness.patrol().zombies == []
+
+
+def test_a_cgroup_holds_what_nobody_ever_saw(
+    program: Program, make_place: Callable[..., Place], tmp_path: Path
+) -> None:
+    """Both reapers killed before anybody looked, the environment cleared: only the cgroup still knows."""
+    place = make_place(settings=SETTINGS.replace("containment: reaper", "containment: auto"))
+    with recording(tmp_path) as record:
+        spawned = place.run(program, record)
+        group = place.witness.find(program.name)
+        cgroup = str(group.details.get("cgroup") or "")
+        if not cgroup_members(cgroup, group.id.run):
+            pytest.skip("no cgroup can be made here")
+        members = place.members(program.name)
+        for half in ("keeper", "reaper"):
+            place.kill(members[half].process)
+        nuke(place, program)
+        assert not record.survivors()
+        assert not Path(cgroup).exists()
+        assert spawned.group.run in cgroup

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from witness.clock import Clock, SystemClock
 from witness.identity import ProcessId
 from witness.nuke.plan import Target
+from witness.spawn.cgroup import cgroup_members
 from witness.supervise.proctree import Kinship, Markers, Table, is_alive, process_name, read_table, send
 from witness.supervise.waiting import ExitWatch
 
@@ -122,7 +123,7 @@ def end_groups(
         foreign: given a process table, the processes that must not be touched.
         grace: seconds between TERM and KILL.
         markers: a reader of markers whose memory is reused.
-        extra: given a run, pids that a further net (a cgroup) holds.
+        extra: given a run, pids that a further net holds; the group's own cgroup when None.
         clock: time.
 
     Returns:
@@ -141,7 +142,7 @@ def end_groups(
             now = clock.monotonic()
             again = False
             for ending in open_ones:
-                recorded = ending.target.recorded | ending.known | _processes(extra, ending.target.run, table)
+                recorded = ending.target.recorded | ending.known | _held(extra, ending.target, table)
                 found = kinship.group(ending.target.marker, recorded, out_of_bounds)
                 again |= ending.step(found, now)
                 for process in found - watched:
@@ -153,8 +154,11 @@ def end_groups(
     return [_result(ending) for ending in endings]
 
 
-def _processes(extra: Callable[[str], set[int]] | None, run: str, table: Table) -> set[ProcessId]:
-    return {table[pid].process for pid in extra(run) if pid in table} if extra else set()
+def _held(extra: Callable[[str], set[int]] | None, goal: Target, table: Table) -> set[ProcessId]:
+    # Asked after the table was read: a pid that somebody else took since then stands there with its former owner, whom
+    # no signal reaches any more.
+    pids = extra(goal.run) if extra else cgroup_members(goal.cgroup, goal.run)
+    return {table[pid].process for pid in pids if pid in table}
 
 
 def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:

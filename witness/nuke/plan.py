@@ -21,12 +21,14 @@ class Target:
         recorded: identities on record: its members, and every descendant ever seen.
         keepers: of these, the reapers. They hold the orphans, so they are the last to be killed; when everything else
             is gone they end by themselves.
+        cgroup: folder of the group's own cgroup, empty when it has none.
     """
 
     run: str
     marker: str
     recorded: frozenset[ProcessId]
     keepers: frozenset[ProcessId] = field(default_factory=frozenset)
+    cgroup: str = ""
 
 
 def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -> Target:
@@ -42,6 +44,7 @@ def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -
         marker=group.id.marker,
         recorded=frozenset(processes) | (frozenset() if followed else frozenset(seen)),
         keepers=frozenset(process for process, kind in processes.items() if kind is MemberKind.REAPER),
+        cgroup=str(group.details.get("cgroup") or ""),
     )
 
 

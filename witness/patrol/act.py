@@ -35,6 +35,7 @@ from witness.patrol.adoption import hide_from_hooks
 from witness.patrol.deliveries import Deliveries
 from witness.patrol.follow import FOLLOWED
 from witness.settings import Settings
+from witness.spawn.cgroup import remove_cgroup
 from witness.spawn.sidecar import Nursery
 from witness.supervise.exits import agent_exit
 from witness.supervise.proctree import Table, identify, is_alive, send
@@ -339,7 +340,10 @@ class Actor:
         run_dir = self._town.run_dir(run)
         for name in ("launch.json", "started.fifo"):
             (run_dir / name).unlink(missing_ok=True)
-        if (group := self._journal.groups.get(run)) and group.details.get(FOLLOWED):
+        group = self._journal.groups.get(run)
+        if group:
+            remove_cgroup(str(group.details.get("cgroup") or ""), run)
+        if group and group.details.get(FOLLOWED):
             hide_from_hooks(self._town, group)
 
     def _end_orphans(self, run: str, processes: frozenset[ProcessId], deeds: Deeds) -> None:

@@ -19,6 +19,7 @@ from witness.patrol import control
 from witness.patrol.act import Deeds
 from witness.patrol.order import Prepared
 from witness.patrol.rounds import Rounds
+from witness.spawn.cgroup import cgroup_members, make_cgroup
 from witness.spawn.environment import polecat_environment
 from witness.spawn.polecat import StartedPolecat, make_run_dir, start_polecat, write_private
 from witness.supervise.exits import agent_exit
@@ -35,6 +36,10 @@ _NEWS_SECONDS = 0.05
 _RECORD_SECONDS = 1.0
 # Grace of a group that never came to work.
 _UNDO_SECONDS = 1.0
+_NO_CGROUP = (
+    "the settings want containment: cgroup, and no cgroup (v2) can be made here: start the Witness inside of a "
+    "delegated one, or set containment: auto"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +178,27 @@ class Spawner:
         prompt = prepared.task.prompt(prepared.group, [spec.name for spec in prepared.specs], briefing)
         argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt)
         tmux: Tmux = self._rounds.tmux
+        run, cgroup = prepared.group.run, self._contain(prepared)
         started = start_polecat(
-            tmux, prepared.session, run_dir, argv, prepared.workdir, environment, prepared.settings.stop_grace
+            tmux, prepared.session, run_dir, argv, prepared.workdir, environment, prepared.settings.stop_grace, cgroup
         )
-        run = prepared.group.run
+        if prepared.settings.containment == "cgroup" and started.agent.pid not in cgroup_members(str(cgroup), run):
+            raise SpawnError(prepared.group.address, _NO_CGROUP)
         self._rounds.actor.record_polecat(run, started.reaper, started.keeper, started.agent)
         tmux.set_environment(prepared.session, "GT_PANE_ID", started.pane.id)
         return started
+
+    def _contain(self, prepared: Prepared) -> Path | None:
+        """The group's own cgroup, where the settings want one and the machine gives it."""
+        wanted = prepared.settings.containment
+        if wanted == "reaper":
+            return None
+        cgroup = make_cgroup(prepared.group.run)
+        if cgroup:
+            self._journal.groups.detail(prepared.group.run, cgroup=str(cgroup))
+        elif wanted == "cgroup":
+            raise SpawnError(prepared.group.address, _NO_CGROUP)
+        return cgroup
 
     def _start_sidecars(self, run: str, prepared: Prepared, *, witness: bool) -> None:
         deadline = self._clock.monotonic() + _SIDECARS_SECONDS

@@ -63,6 +63,7 @@ def start_polecat(
     workdir: Path,
     environment: Mapping[str, str],
     grace: float,
+    cgroup: Path | None = None,
 ) -> StartedPolecat:
     """Start the agent in a new tmux session, below its reaper.
 
@@ -74,12 +75,14 @@ def start_polecat(
         workdir: where it works.
         environment: its whole environment; it may hold keys, so it goes through a private file that the reaper removes.
         grace: seconds that the reaper gives to what the agent leaves behind.
+        cgroup: the group's own cgroup, which the reaper goes into; None for none.
 
     Raises:
         SpawnError: the agent could not be started; the pane may still stand.
         TmuxError: tmux could not make the session.
     """
     launch = {"argv": argv, "cwd": str(workdir), "environment": dict(environment), "grace": grace}
+    launch["cgroup"] = str(cgroup) if cgroup else None
     write_private(run_dir / "launch.json", json.dumps(launch))
     with _fifo(run_dir / "started.fifo") as fifo:
         pane = tmux.new_session(

@@ -4,8 +4,8 @@ It runs as a script under ``python -S -I`` and imports nothing of ours, because 
 
     reaper.py RUN_DIR
 
-``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace"}``; it is read and removed at once, since the
-environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
+``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace", "cgroup"}``; it is read and removed at once,
+since the environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
 (``{"reaper", "keeper", "agent"}`` as [pid, start ticks], or ``{"error"}``) and ``exit.json``
 (``{"code", "signal", "hangup"}``), and by one line in the FIFO ``started.fifo`` where somebody reads it.
 
@@ -38,6 +38,16 @@ def become_subreaper() -> None:
 
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def join_cgroup(folder: str | None) -> None:
+    """Go into the group's cgroup, before anybody is forked; where that is not allowed, the other nets must do."""
+    if folder:
+        try:
+            with open(f"{folder}/cgroup.procs", "w") as file:
+                file.write("0")
+        except OSError:
+            pass
 
 
 def write_whole(path: str, value: object) -> None:
@@ -211,6 +221,7 @@ def main() -> int:
     os.unlink(f"{run_dir}/launch.json")
     # What tmux says of the pane is true only here.
     launch["environment"].update({name: os.environ[name] for name in _OF_THE_PANE if name in os.environ})
+    join_cgroup(launch.get("cgroup"))
     grace = float(launch["grace"])
     reaper = [os.getpid(), start_ticks(os.getpid())]
     keeper = os.fork()
