@@ -244,3 +244,10 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         Molecule.load("mol-nosuch", workdir=tmp_path)
     with pytest.raises(NotFoundError, match=r"no molecule file named 'molecules/nosuch\.toml'"):
         Molecule.load("molecules/nosuch.toml", workdir=tmp_path)
+
+
+def test_hints_at_what_may_have_been_meant(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"did you mean mol-demo\?"):
+        Molecule.load("mol-dmo", workdir=tmp_path)
+    with pytest.raises(NotFoundError, match="named without a path: mol-demo"):
+        Molecule.load("elsewhere/mol-demo.toml", workdir=tmp_path)

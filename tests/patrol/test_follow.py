@@ -57,8 +57,10 @@ def test_whose_observation_ends(past: Past, sighting: Sighting | None, events: l
         (replace(LIVING, followed=False), TOAST, [], False),
         # The same process after its work was done: only new work counts.
         (ENDED, TOAST, [], False),
-        (ENDED, TOAST, [_told(Told.STARTED, 1500.0)], False),
         (ENDED, TOAST, [_told(Told.STARTED, 2000.0)], True),
+        (ENDED, TOAST, [_told(Told.STARTED, 2000.0), _told(Told.DONE, 2001.0)], False),
+        (replace(ENDED, renewed=True), TOAST, [], True),
+        (replace(ENDED, renewed=True), TOAST, [_told(Told.DONE, 2001.0)], False),
         (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=2500.0, explicit=True), [], True),
         (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=1500.0, explicit=True), [], False),
         (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=2500.0, explicit=False), [], False),
@@ -81,3 +83,14 @@ def test_an_emergency_stop_ends_and_adopts_nobody() -> None:
     steps = decide([TOAST, replace(TOAST, polecat="Nux"), other], [], [LIVING], ["gastown"])
     assert steps.end == (("run", "emergency stop"),)
     assert steps.adopt == (other,)
+
+
+def test_new_work_that_is_told_of_in_the_same_breath_is_not_lost() -> None:
+    steps = decide([TOAST], [_told(Told.STARTED, 1.0), _told(Told.DONE, 1500.0), _told(Told.STARTED, 1501.0)], [LIVING])
+    assert steps.end == (("run", "done"),)
+    assert steps.adopt == ()
+    assert steps.renewed == {("gastown", "Toast"): True}
+    after = replace(LIVING, ended=2000.0, reason="done", renewed=True)
+    assert decide([TOAST], [], [after]).adopt == (TOAST,)
+    # What is told of a run that lives is its own beginning.
+    assert decide([TOAST], [_told(Told.STARTED, 1001.0)], [LIVING]).renewed == {}

@@ -141,6 +141,18 @@ def test_sidecars_are_spawned_from_slings_variables_and_ended_when_it_is_done(
     assert "gastown/Toast" in _living(witness)
 
 
+def test_done_and_new_work_between_two_looks(witness: Witness, polecats: Polecats) -> None:
+    polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    _patrol(witness)
+    first = _living(witness)["gastown/Toast"]
+    polecats.tell("done", "gastown/polecats/Toast", 2.0, bead="gt-1")
+    polecats.tell("sling", "mayor", 3.0, bead="gt-2", target="gastown/polecats/Toast")
+    _patrol(witness)
+    _patrol(witness)
+    assert _living(witness)["gastown/Toast"].id.run != first.id.run
+
+
 def test_the_attached_formula_declares_the_sidecars(town: Town, witness: Witness, polecats: Polecats) -> None:
     (town.root / ".beads" / "formulas" / "mol-x.formula.toml").write_text(
         'formula = "mol-x"\n[[steps]]\nid = "a"\n[vars]\nissue = ""\nsidecars = "scope:{{issue}}"\n'

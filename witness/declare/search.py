@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,13 +69,20 @@ def find_formula(name: str, town: Town | None = None, workdir: Path | None = Non
     if "/" in name or path.suffix in (".toml", ".json"):
         if workdir is not None and (workdir / path).is_file():
             return workdir / path
-        raise NotFoundError("molecule file", name)
+        beside = molecules_dir() / path.name
+        hint = f"the one that is shipped is named without a path: {path.name.partition('.')[0]}"
+        raise NotFoundError("molecule file", name, hint if shipped and beside.is_file() else "")
     folders = formula_folders(town, workdir, shipped=shipped)
     for folder in folders:
         for ending in ENDINGS:
             if (folder / f"{name}{ending}").is_file():
                 return folder / f"{name}{ending}"
-    raise NotFoundError("molecule", name, f"looked in {', '.join(map(str, folders))}")
+    known = {
+        path.name.partition(".")[0] for folder in folders for path in folder.glob("*") if path.name.endswith(ENDINGS)
+    }
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    raise NotFoundError("molecule", name, f"{meant}looked in {', '.join(map(str, folders))}")
 
 
 def find_beside(

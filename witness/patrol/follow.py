@@ -6,8 +6,8 @@ bead are never ours. This module is the pure half: what was seen and told, to wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from witness.identity import ProcessId
 from witness.patrol.town_events import Told, TownEvent
@@ -53,6 +53,7 @@ class Past:
         begun: wall clock.
         ended: wall clock of its end; None while it lives.
         reason: why it ended.
+        renewed: new work was told of after its end, and has not been taken up yet.
     """
 
     rig: str
@@ -63,6 +64,7 @@ class Past:
     begun: float
     ended: float | None = None
     reason: str = ""
+    renewed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,12 @@ class Steps:
     Args:
         adopt: whom to give sidecars.
         end: (run, reason) of those whose sidecars are to end.
+        renewed: whose ``renewed`` has changed, by (rig, polecat); to be remembered for the next time.
     """
 
     adopt: tuple[Sighting, ...] = ()
     end: tuple[tuple[str, str], ...] = ()
+    renewed: Mapping[tuple[str, str], bool] = field(default_factory=dict)
 
 
 def decide(
@@ -103,12 +107,15 @@ def decide(
             reason = _reason_to_end(past, seen.get(name), sightings is not None, told.get(name, []), stopped)
             if reason:
                 end.append((past.run, reason))
+    renewed = {name: _is_renewed(past, told.get(name, [])) for name, past in known.items()}
     adopt = [
         sighting
         for name, sighting in seen.items()
-        if sighting.rig not in stopped and _may_adopt(sighting, known.get(name), told.get(name, []))
+        if sighting.rig not in stopped
+        and _may_adopt(sighting, known.get(name), told.get(name, []), renewed.get(name, False))
     ]
-    return Steps(tuple(adopt), tuple(end))
+    changed = {name: renewed[name] for name, past in known.items() if renewed[name] != past.renewed}
+    return Steps(tuple(adopt), tuple(end), changed)
 
 
 def _reason_to_end(
@@ -127,7 +134,18 @@ def _reason_to_end(
     return str(final[-1].told) if final else ""
 
 
-def _may_adopt(sighting: Sighting, past: Past | None, events: list[TownEvent]) -> bool:
+def _is_renewed(past: Past, events: list[TownEvent]) -> bool:
+    """Whether new work was told of after the run's end, be it in the same breath."""
+    renewed, over = past.renewed, past.ended is not None
+    for event in events:
+        if event.told is not Told.STARTED:
+            renewed, over = False, True
+        elif over:
+            renewed = True
+    return renewed
+
+
+def _may_adopt(sighting: Sighting, past: Past | None, events: list[TownEvent], renewed: bool) -> bool:
     if sighting.heartbeat in _RESTING:
         return False
     if past is None or (past.ended is not None and past.agent != sighting.agent):
@@ -137,5 +155,4 @@ def _may_adopt(sighting: Sighting, past: Past | None, events: list[TownEvent]) -
     if past.reason == EMERGENCY_STOP:
         return True
     # The same agent process lives on after its work was done: only new work makes it a polecat to observe again.
-    anew = any(event.told is Told.STARTED and event.time >= past.ended for event in events)
-    return anew or (sighting.explicit and sighting.heartbeat == "working" and sighting.heartbeat_at > past.ended)
+    return renewed or (sighting.explicit and sighting.heartbeat == "working" and sighting.heartbeat_at > past.ended)

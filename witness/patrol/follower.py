@@ -63,6 +63,8 @@ class Follower:
         events, position = read_events(self._town, before or begin(self._town))
         steps = decide(self._sightings(), events, self._pasts(), self._stopped())
         self._renew(events)
+        for name, renewed in steps.renewed.items():
+            self._journal.remember(self._renewed_key(*name), "1" if renewed else "")
         for sighting in steps.adopt:
             self._ask(sighting)
         self._take_answers({(each.rig, each.polecat) for each in steps.adopt}, errors, wait=wait)
@@ -94,10 +96,14 @@ class Follower:
             # Intents are stamped on the monotonic clock, events and heartbeats on the wall clock.
             since = self._clock.monotonic() - group.intent_at if group.boot == self._clock.boot else 0.0
             ended = self._clock.wall() - since if group.boot == self._clock.boot else group.created
-        followed = bool(group.details.get(FOLLOWED))
+        followed, rig, polecat = bool(group.details.get(FOLLOWED)), group.id.rig, group.id.polecat
         return Past(
-            group.id.rig, group.id.polecat, group.id.run, followed, agent, group.created, ended, group.intent_note
-        )
+            rig, polecat, group.id.run, followed, agent, group.created, ended, group.intent_note,
+            renewed=bool(self._journal.fact(self._renewed_key(rig, polecat))),
+        )  # fmt: skip
+
+    def _renewed_key(self, rig: str, polecat: str) -> str:
+        return f"renewed:{rig}/{polecat}"
 
     # -- asking which sidecars --------------------------------------------------------------------------------------
 
@@ -159,6 +165,7 @@ class Follower:
             declared = declared_for(self._town, sighting, bead)
             if declared.specs:
                 adopt(self._town, self._journal, self._clock, sighting, bead, declared)
+                self._journal.remember(self._renewed_key(sighting.rig, sighting.polecat), "")
                 return
         except DeclarationError as error:
             errors.append(f"{address}: works without sidecars: {'; '.join(str(error).splitlines())}")
