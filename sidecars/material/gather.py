@@ -67,7 +67,7 @@ def _add_documents(material: Material, paths: Iterable[Path], workdir: Path) -> 
         if path.suffix in _CODE:
             found = {fold(each): f"{each} in {name}" for each in defined_names(front.body)}
             material = replace(material, names={**found, **material.names})
-        elif summary := summarise(front.body):
+        elif summary := summarise(front.body, 1 + text.count("\n") - front.body.count("\n")):
             documents.append((f"what must hold by {name}", summary))
         material = replace(
             material,
@@ -78,11 +78,16 @@ def _add_documents(material: Material, paths: Iterable[Path], workdir: Path) -> 
     return material
 
 
-def summarise(text: str) -> str:
-    """The lines of a document that say what must hold, each with its number."""
+def summarise(text: str, first: int = 1) -> str:
+    """The lines of a document that say what must hold, each with its number.
+
+    Args:
+        text: the document.
+        first: the number of its first line.
+    """
     lines = [
         f"{number}: {line.strip()}"
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(text.splitlines(), first)
         if _NORMATIVE.search(line) and not line.startswith("#")
     ]
     return "\n".join(lines[:_SUMMARY_LINES])

@@ -22,7 +22,7 @@ def add_issue(material: Material, assignment: Assignment) -> Material:
     """Add the issue and its files.
 
     The argument is the issue's file, a bead's id, or globs (``!`` in front of those out of scope); without one the task
-    is the issue. The variables ``scope_files`` and ``scope_not`` beat the issue's front matter.
+    is the issue. The variables ``scope_files`` and ``scope_not`` (or ``files`` and ``not``) beat its front matter.
 
     Raises:
         DeclarationError: the file is missing, or its front matter is wrong.
@@ -41,7 +41,8 @@ def add_issue(material: Material, assignment: Assignment) -> Material:
     for name, globs_found in front.sets.items():
         sets.setdefault(name, globs_found)
     for name in ("files", "not"):
-        if given := _split(assignment.variables.get(f"scope_{name}", "")):
+        variables = assignment.variables
+        if given := _split(variables.get(f"scope_{name}", "") or variables.get(name, "")):
             sets[name] = given
     body = front.body.strip()
     return replace(
