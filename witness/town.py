@@ -26,6 +26,9 @@ LEGACY_PREFIXES = ("gt", "bd", "hq", "gthq")
 _RIG_ROLES = ("witness", "refinery")
 _TOWN_ROLES = ("mayor", "deacon", "boot", "overseer")
 _TMUX_PLACE = "tmux.json"
+# What the kernel's 107 bytes leave beside /tmp/tmux-UID/ and the digits. Gas Town does not cut a longer name: there its
+# tmux does not start at all.
+_LONGEST_BASE = 107 - len("/tmp/tmux-4294967295/") - len("-0123ab")  # noqa: S108 - no file, a length
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,4 +278,5 @@ def derive_socket(root: Path) -> str:
     except OSError:
         canonical = os.path.abspath(root)  # noqa: PTH100
     base = re.sub(r"[^a-z0-9-]+", "-", root.name.lower()).strip("-") or "default"
+    base = base[:_LONGEST_BASE]
     return f"{base}-{hashlib.sha256(canonical.encode()).hexdigest()[:6]}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,14 @@ def test_specs_that_stand_are_returned(town: Town, tmp_path: Path) -> None:
     assert (spec.name, spec.argument) == ("papers", "a.md")
     (absolute,) = resolve_specs(f"papers:{tmp_path}/*.md", "--sidecars", town=town, workdir=Path("/"))
     assert absolute.argument == f"{tmp_path}/*.md"
+
+
+def test_what_is_there_and_cannot_be_read_as_a_file_is_missing(town: Town, tmp_path: Path) -> None:
+    """A link to itself, a link to nowhere, a FIFO that would be waited for, a device without an end."""
+    _make_type(town.root / ".gt" / "sidecars", "papers", "argument: files\n")
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    (tmp_path / "nowhere.md").symlink_to("gone.md")
+    os.mkfifo(tmp_path / "fifo.md")
+    for name in ("loop.md", "nowhere.md", "fifo.md", "*.md", "/dev/zero"):
+        with pytest.raises(DeclarationError, match="no file"):
+            resolve_specs(f"papers:{name}", "--sidecars", town=town, workdir=tmp_path)

@@ -26,7 +26,6 @@ from witness.spawn.sidecar import Birth, Nursery
 from witness.supervise.exits import ExitKind, recorded_exit
 from witness.supervise.proctree import Markers, command_line, identify, read_table, send
 from witness.supervise.waiting import wait_gone
-from witness.transport.tmux import Tmux
 
 
 class Home:
@@ -52,7 +51,7 @@ class Home:
         self._told: list[Birth] = []
 
     def connection(self) -> Nursery:
-        made = Nursery(self.runtime, Tmux("unused"), "GT_WITNESS_API_KEY")
+        made = Nursery(self.runtime, "GT_WITNESS_API_KEY")
         self._stack.callback(made.close)
         return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import glob
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,14 +85,19 @@ def argument_files(argument: str) -> list[str]:
 
 
 def missing_files(argument: str, workdir: Path) -> list[str]:
-    """Those parts of an argument that name no existing file, read from ``workdir``."""
+    """Those parts of an argument that name no file or folder that can be read, seen from ``workdir``."""
     missing = []
     for part in argument_files(argument):
         path = workdir / Path(part).expanduser()
         # An absolute pattern is no business of Path.glob's.
-        if not path.exists() and next(glob.iglob(str(path), recursive=True), None) is None:  # noqa: PTH207
+        if not _readable(path) and not any(map(_readable, map(Path, glob.iglob(str(path), recursive=True)))):  # noqa: PTH207
             missing.append(part)
     return missing
+
+
+def _readable(path: Path) -> bool:
+    # No device, no FIFO, no link that leads nowhere or to itself: a sidecar would wait for it, or fail at its start.
+    return (path.is_file() or path.is_dir()) and os.access(path, os.R_OK)
 
 
 def resolve_specs(

@@ -11,6 +11,7 @@ from witness.doctor.rebuild import rebuild
 from witness.errors import JournalCorruptError, JournalError
 from witness.journal import Journal
 from witness.patrol import control
+from witness.spawn.surroundings import tmux_around
 from witness.town import Town
 
 
@@ -50,7 +51,7 @@ def set_aside(town: Town) -> str:
         kept = _move(town.journal_path)
         adopted = rebuild(town)
     if was_running or adopted:
-        control.start_witness(town, None)
+        control.start_witness(town, tmux_around())
     found = f", {len(adopted)} living polecats recorded anew: {', '.join(adopted)}" if adopted else ""
     return f"set aside as {kept}{found}"
 

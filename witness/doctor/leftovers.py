@@ -14,6 +14,7 @@ from witness.journal import GroupState, Journal
 from witness.names import GroupId
 from witness.patrol import control
 from witness.patrol.witness import Witness
+from witness.spawn.surroundings import tmux_around
 from witness.supervise.proctree import Markers, process_name, read_table
 from witness.town import Town
 
@@ -49,7 +50,7 @@ def _living(town: Town) -> list[str]:
 
 
 def _start(town: Town) -> str:
-    control.start_witness(town, None)
+    control.start_witness(town, tmux_around())
     return "started the Witness"
 
 

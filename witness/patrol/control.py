@@ -16,7 +16,6 @@ from typing import Any
 from witness.clock import SystemClock
 from witness.errors import TownLockedError, WitnessError
 from witness.identity import ProcessId
-from witness.names import GroupId
 from witness.patrol.act import read_process
 from witness.settings import load_settings
 from witness.spawn.environment import helper_environment
@@ -104,12 +103,12 @@ def ask(town: Town, request: dict[str, Any], seconds: float) -> dict[str, Any] |
     return answer
 
 
-def start_witness(town: Town, inside: GroupId | None, *, linger: bool = True) -> None:
+def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> None:
     """Start the town's Witness in the background; one that runs already is left alone.
 
     Args:
         town: the town.
-        inside: the polecat that the caller runs in: the Witness must not become its descendant.
+        outer: the tmux that holds the polecat that the caller runs in: the Witness must not become its descendant.
         linger: let it end by itself when the town has had no groups for a while.
 
     Raises:
@@ -120,7 +119,7 @@ def start_witness(town: Town, inside: GroupId | None, *, linger: bool = True) ->
     runtime = town.make_runtime()
     argv = [sys.executable, "-P", "-m", "witness.patrol", str(town.root), *(["--linger"] if linger else [])]
     key_env = load_settings(town.root).key_env
-    start_outside(argv, helper_environment(key_env), runtime / "witness.log", Tmux(*town.tmux_place), inside)
+    start_outside(argv, helper_environment(key_env), runtime / "witness.log", outer)
 
 
 def stop_witness(town: Town) -> bool:

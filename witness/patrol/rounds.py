@@ -9,7 +9,6 @@ from typing import Any
 from witness.clock import Clock
 from witness.errors import WitnessError
 from witness.journal import Journal
-from witness.names import GroupId
 from witness.nuke.execute import Ended
 from witness.patrol.act import Actor, Deeds
 from witness.patrol.actions import MoveMember
@@ -43,14 +42,14 @@ class Rounds:
         town: the town.
         journal: its journal; the caller closes it.
         clock: time.
-        inside: the polecat that this process runs in, if any.
+        outer: the tmux that holds the polecat that this process runs in, if any.
     """
 
-    def __init__(self, town: Town, journal: Journal, clock: Clock, inside: GroupId | None = None) -> None:
+    def __init__(self, town: Town, journal: Journal, clock: Clock, outer: Tmux | None = None) -> None:
         self.town, self.journal, self.clock = town, journal, clock
         self.tmux = Tmux(*town.tmux_place)
         self.observer = Observer(town, journal, self.tmux, clock)
-        self.nursery = Nursery(town.runtime, self.tmux, self.observer.settings("").key_env, inside)
+        self.nursery = Nursery(town.runtime, self.observer.settings("").key_env, outer)
         self.deliveries = Deliveries(town, journal, self.tmux, clock)
         self.actor = Actor(town, journal, self.tmux, self.nursery, clock)
         self.follower = Follower(town, journal, self.tmux, clock)

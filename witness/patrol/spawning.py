@@ -78,11 +78,11 @@ class Spawner:
 
     Args:
         rounds: the town's patrol, whose parts start sidecars and undo what fails.
-        inside: the polecat that the caller runs in.
+        outer: the tmux that holds the polecat that the caller runs in, if any.
     """
 
-    def __init__(self, rounds: Rounds, inside: GroupId | None) -> None:
-        self._rounds, self._inside = rounds, inside
+    def __init__(self, rounds: Rounds, outer: Tmux | None) -> None:
+        self._rounds, self._outer = rounds, outer
         self._town, self._journal, self._clock = rounds.town, rounds.journal, rounds.clock
 
     def spawn(self, prepared: Prepared, *, witness: bool) -> Spawned:
@@ -180,7 +180,15 @@ class Spawner:
         tmux: Tmux = self._rounds.tmux
         run, cgroup = prepared.group.run, self._contain(prepared)
         started = start_polecat(
-            tmux, prepared.session, run_dir, argv, prepared.workdir, environment, prepared.settings.stop_grace, cgroup
+            tmux,
+            prepared.session,
+            run_dir,
+            argv,
+            prepared.workdir,
+            environment,
+            prepared.settings.stop_grace,
+            cgroup,
+            self._outer,
         )
         if prepared.settings.containment == "cgroup" and started.agent.pid not in cgroup_members(str(cgroup), run):
             raise SpawnError(prepared.group.address, _NO_CGROUP)
@@ -204,7 +212,7 @@ class Spawner:
         deadline = self._clock.monotonic() + _SIDECARS_SECONDS
         while True:
             if witness:
-                control.start_witness(self._town, self._inside)
+                control.start_witness(self._town, self._outer)
             # None runs, or the one that ran was just leaving: then we are one for a moment, under the same lock.
             if control.ask(self._town, {"op": "await", "run": run}, _SIDECARS_SECONDS) is not None:
                 break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Self
 from witness.clock import Clock, SystemClock
 from witness.errors import NotFoundError, RunEndedError, TownLockedError, UsageError, WitnessError
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.names import MARKER_VARIABLE, GroupId, split_address
+from witness.names import GroupId, split_address
 from witness.nuke.execute import Ended
 from witness.nuke.plan import is_inside, target
 from witness.patrol import control
@@ -20,6 +19,7 @@ from witness.patrol.act import Deeds
 from witness.patrol.order import Order, Prepared, prepare
 from witness.patrol.rounds import Report, Rounds
 from witness.patrol.spawning import Spawned, Spawner
+from witness.spawn.surroundings import tmux_around
 from witness.supervise.proctree import Kinship, Markers, read_table
 from witness.supervise.states import MemberEvent, next_member
 from witness.supervise.waiting import wait_gone
@@ -59,17 +59,16 @@ class Witness:
     Args:
         town: the town, from ``Town.find()`` or ``Town.at(path)``.
         clock: time.
-        environ: where the caller's own polecat is read from; the process's own when None.
+        environ: where the caller's own polecat is read from; that of the process and its ancestors when None.
     """
 
     def __init__(self, town: Town, *, clock: Clock | None = None, environ: Mapping[str, str] | None = None) -> None:
         self.town = town
         self._clock = clock or SystemClock()
-        environ = os.environ if environ is None else environ
-        self._inside = GroupId.from_marker(environ.get(MARKER_VARIABLE, ""))
+        self._outer = tmux_around(environ)
         town.make_runtime()
         self.journal = Journal(town.journal_path)
-        self._rounds = Rounds(town, self.journal, self._clock, self._inside)
+        self._rounds = Rounds(town, self.journal, self._clock, self._outer)
 
     def __enter__(self) -> Self:
         return self
@@ -111,8 +110,8 @@ class Witness:
         if not self.journal.groups.living():
             self.town.remember_tmux()
             self._rounds.close()
-            self._rounds = Rounds(self.town, self.journal, self._clock, self._inside)
-        return Spawner(self._rounds, self._inside).spawn(prepared, witness=order.witness)
+            self._rounds = Rounds(self.town, self.journal, self._clock, self._outer)
+        return Spawner(self._rounds, self._outer).spawn(prepared, witness=order.witness)
 
     # -- look ---------------------------------------------------------------------------------------------------------
 
@@ -183,7 +182,7 @@ class Witness:
         inside = {run for run, goal in targets.items() if is_inside([goal], table)}
         # Whoever is inside would end itself half-way; the Witness stands outside of the tree.
         if inside:
-            control.start_witness(self.town, self._inside)
+            control.start_witness(self.town, self._outer)
         for run in inside:
             self.journal.groups.want(run, Intent.NUKE, self._clock.monotonic(), reason)
             self.poke(run)
@@ -224,7 +223,7 @@ class Witness:
         # has yet to start would use that moment up.
         failure = None
         try:
-            control.start_witness(self.town, self._inside)
+            control.start_witness(self.town, self._outer)
         except WitnessError as error:
             failure = error
         self.journal.groups.want(group.run, Intent.DONE, self._clock.monotonic(), status)
@@ -236,7 +235,7 @@ class Witness:
     def poke(self, run: str) -> None:
         """Have the Witness look at a group now; one is started when none runs."""
         if control.ask(self.town, {"op": "glance", "run": run}, 5.0) is None:
-            control.start_witness(self.town, self._inside)
+            control.start_witness(self.town, self._outer)
 
     # -- sidecars -----------------------------------------------------------------------------------------------------
 
@@ -268,7 +267,7 @@ class Witness:
 
     def start(self) -> None:
         """Start the town's Witness in the background, unless one runs."""
-        control.start_witness(self.town, self._inside, linger=False)
+        control.start_witness(self.town, self._outer, linger=False)
 
     def stop(self) -> bool:
         """Stop it; polecats and sidecars live on. False when none ran."""

@@ -64,6 +64,7 @@ def start_polecat(
     environment: Mapping[str, str],
     grace: float,
     cgroup: Path | None = None,
+    outer: Tmux | None = None,
 ) -> StartedPolecat:
     """Start the agent in a new tmux session, below its reaper.
 
@@ -76,6 +77,7 @@ def start_polecat(
         environment: its whole environment; it may hold keys, so it goes through a private file that the reaper removes.
         grace: seconds that the reaper gives to what the agent leaves behind.
         cgroup: the group's own cgroup, which the reaper goes into; None for none.
+        outer: the tmux that holds the polecat that we ourselves run in, if any.
 
     Raises:
         SpawnError: the agent could not be started; the pane may still stand.
@@ -91,6 +93,7 @@ def start_polecat(
             [sys.executable, "-S", "-I", str(_REAPER), str(run_dir)],
             {MARKER_VARIABLE: environment[MARKER_VARIABLE]},
             _SIZE,
+            outer,
         )
         line = _first_line(fifo, pane.pid)
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import socket
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from typing import Any
 from witness.assignment import Assignment
 from witness.errors import SpawnError, WitnessError
 from witness.identity import ProcessId
-from witness.names import MARKER_VARIABLE, GroupId
+from witness.names import MARKER_VARIABLE
 from witness.spawn.environment import MARKER_ROOM, helper_environment
 from witness.spawn.polecat import write_private
 from witness.transport.tmux import Tmux
@@ -65,23 +64,22 @@ def short_path(folder: Path, name: str) -> Iterator[str]:
         os.close(handle)
 
 
-def start_outside(argv: list[str], environment: dict[str, str], log: Path, tmux: Tmux, inside: GroupId | None) -> None:
+def start_outside(argv: list[str], environment: dict[str, str], log: Path, outer: Tmux | None) -> None:
     """Start a helper that puts itself into the background, and wait until it has.
 
     Args:
         argv: a program that returns 0 when its background half is ready.
         environment: its whole environment.
         log: where its output goes.
-        tmux: used when we run inside a polecat: a child of ours would fall to the polecat's reaper and end with it, so
-            the tmux server starts it instead.
-        inside: the polecat we run in.
+        outer: the tmux that holds the polecat that we run in, if any: a child of ours would fall to that polecat's
+            reaper and end with it, so its tmux server starts it instead.
 
     Raises:
         WitnessError: it did not come up.
     """
     try:
-        if inside:
-            _start_by_tmux(argv, environment, log, tmux)
+        if outer and outer.panes():
+            _start_by_tmux(argv, environment, log, outer)
             return
         log.touch(mode=0o600)
         with log.open("ab") as output:
@@ -106,7 +104,7 @@ def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux
     launch = log.with_name(f"launch-{os.getpid()}.json")
     write_private(launch, json.dumps({"argv": argv, "environment": environment, "log": str(log)}))
     try:
-        tmux.run("run-shell", shlex.join([sys.executable, "-S", "-I", str(_OUTSIDE), str(launch)]), timeout=_START_SECONDS)  # noqa: E501 # fmt: skip
+        tmux.run_shell([sys.executable, "-S", "-I", str(_OUTSIDE), str(launch)], timeout=_START_SECONDS)
     finally:
         launch.unlink(missing_ok=True)
 
@@ -117,16 +115,14 @@ class Nursery:
 
     Args:
         runtime: the town's runtime folder.
-        tmux: the town's tmux (see ``start_outside``).
         key_env: name of the variable with the sidecars' API key.
-        inside: the polecat that the caller runs in, if any.
+        outer: the tmux that holds the polecat that the caller runs in, if any (see ``start_outside``).
         generation: counts the connections; a descriptor's number alone may come back.
     """
 
     runtime: Path
-    tmux: Tmux
     key_env: str
-    inside: GroupId | None = None
+    outer: Tmux | None = None
     generation: int = 0
     _socket: socket.socket | None = None
     _buffer: bytes = b""
@@ -222,8 +218,7 @@ class Nursery:
                 [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)],
                 environment,
                 self.runtime / "nursery.log",
-                self.tmux,
-                self.inside,
+                self.outer,
             )
             self._socket = self._dial()
             self.generation += 1

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -52,6 +54,11 @@ class Pane:
     server: int
 
 
+def _literal(text: str) -> str:
+    # tmux expands formats here: #S is a session's name, and #(…) a command. A run of # before [ it leaves alone.
+    return re.sub(r"#+(?![#\[])", lambda run: run[0] * 2, text)
+
+
 def _exact(session: str) -> str:
     # Without '=', tmux takes a name for a prefix, and gt-Toast would also mean gt-Toast2.
     return f"={session}"
@@ -67,6 +74,11 @@ class Tmux:
 
     def __init__(self, socket: str, directory: str = "") -> None:
         self.socket, self.directory = socket, directory
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What tells one server from another."""
+        return self.socket, self.directory
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _SERVER_ENVIRONMENT if name in os.environ}
@@ -112,7 +124,13 @@ class Tmux:
     # -- sessions -----------------------------------------------------------------------------------------------
 
     def new_session(
-        self, session: str, workdir: str, argv: list[str], environment: Mapping[str, str], size: tuple[int, int]
+        self,
+        session: str,
+        workdir: str,
+        argv: list[str],
+        environment: Mapping[str, str],
+        size: tuple[int, int],
+        outer: Tmux | None = None,
     ) -> Pane:
         """Start a detached session whose first process is ``argv``, without a shell in between.
 
@@ -125,15 +143,39 @@ class Tmux:
             argv: program and arguments.
             environment: variables of the session; they are visible to every user, so no secrets.
             size: columns and lines.
+            outer: the tmux that holds the polecat that we run in. Our server may begin with this session, and as a
+                child of ours it would end with that polecat; so the outer server starts it.
         """
         variables = [part for name, value in environment.items() for part in ("-e", f"{name}={value}")]
-        out = self.run(
-            "new-session", "-d", "-P", "-F", _PANE_FORMAT, "-s", session, "-c", workdir,
+        arguments = (
+            "new-session", "-d", "-P", "-F", _PANE_FORMAT, "-s", session, "-c", _literal(workdir),
             "-x", str(size[0]), "-y", str(size[1]), *variables, "--", *argv,
             ";", "set-option", "-t", _exact(session) + ":", "remain-on-exit", "on",
             ";", "set-option", "-t", _exact(session) + ":", "history-limit", "50000",
         )  # fmt: skip
-        return _pane(out.splitlines()[0])
+        if outer is None or outer.place == self.place or not outer.panes():
+            return _pane(self.run(*arguments).splitlines()[0])
+        bare = ["env", "-i", *(f"{name}={value}" for name, value in self._environment().items())]
+        return _pane(outer.run_shell([*bare, "tmux", "-u", "-L", self.socket, *arguments]).splitlines()[0])
+
+    def run_shell(self, argv: list[str], timeout: float = _TIMEOUT) -> str:
+        """Have the server itself run a program, wait for it, and return what it printed.
+
+        Raises:
+            TmuxError: it ended with another code than 0.
+            TmuxTimeoutError: it has not ended in time.
+        """
+        # What it prints to tmux, tmux may show in somebody's pane.
+        with tempfile.NamedTemporaryFile(prefix="gt-witness-", mode="rb") as output:
+            try:
+                command = f"{shlex.join(argv)} >{shlex.quote(output.name)} 2>&1"
+                self.run("run-shell", _literal(command), timeout=timeout)
+            except TmuxTimeoutError:
+                raise
+            except TmuxError as error:
+                message = output.read().decode(errors="replace").strip()
+                raise TmuxError(argv[0], message.rpartition("\n")[2] or error.message) from error
+            return output.read().decode(errors="replace")
 
     def close_on_exit(self, session: str) -> None:
         """From now on the session ends together with its first process."""
