@@ -99,6 +99,8 @@ class Vigil:
         self._beat.beat()
         self._journal.check_place()
         wakes = self._wakes.accept()
+        for wake in wakes:
+            wake.hold()
         try:
             self._read()
         finally:

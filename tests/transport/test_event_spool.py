@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,34 @@ def test_the_asker_waits_for_the_answer_and_not_longer(deep: Path) -> None:
             wake.answer()
         asker.join(10)
         assert not asker.is_alive()
+
+
+def test_a_sidecar_that_is_at_work_is_waited_for_longer_than_a_silent_one(deep: Path) -> None:
+    with WakeSocket(deep, "scope", asked=True) as sock:
+        asker = threading.Thread(target=recording.wake, args=(str(deep), 0.05))
+        began = time.monotonic()
+        asker.start()
+        while not (wakes := sock.accept()):
+            pass
+        wakes[0].hold()
+        asker.join(0.3)
+        assert asker.is_alive()
+        wakes[0].answer()
+        asker.join(10)
+        assert time.monotonic() - began < 1
+
+
+def test_one_that_is_at_work_for_ever_is_not_waited_for_for_ever(deep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "WORK_LIMIT", 0.1)
+    with WakeSocket(deep, "scope", asked=True) as sock:
+        asker = threading.Thread(target=recording.wake, args=(str(deep), 0.05))
+        asker.start()
+        while not (wakes := sock.accept()):
+            pass
+        wakes[0].hold()
+        asker.join(10)
+        assert not asker.is_alive()
+        wakes[0].answer()
 
 
 def test_the_wait_is_bounded_for_all_together(deep: Path) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from witness.transport.recording import CURRENT, append_record
+from witness.transport.recording import AT_WORK, CURRENT, append_record
 
 # The head that every record begins with; what follows, up to the last brace, is the payload.
 _HEAD = re.compile(rb'\{"t":(\d{1,20}),"p":(\d{1,10}),"cut":([01]),"e":')
@@ -184,10 +184,15 @@ def _inode(path: Path) -> int:
 
 
 class Wake:
-    """One hook that came by. ``answer`` lets it go on when it waits."""
+    """One hook that came by. ``answer`` lets it go on when it waits, ``hold`` has it wait a little longer."""
 
     def __init__(self, peer: socket.socket) -> None:
         self._peer = peer
+
+    def hold(self) -> None:
+        """Tell the hook that the judging has begun, so that it waits beyond the time that it gives to the silent."""
+        with suppress(OSError):
+            self._peer.send(AT_WORK, socket.MSG_DONTWAIT)
 
     def answer(self) -> None:
         """Tell the hook that all it recorded has been judged, and forget it. Safe to call when it has left."""

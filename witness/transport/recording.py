@@ -19,6 +19,9 @@ CURRENT = "events.jsonl"
 # The payload of one event; the client's own are far smaller unless a tool returned a whole file.
 PAYLOAD_LIMIT = 1 << 20
 ROTATE_AT = 16 << 20
+# What a sidecar sends while it judges, and how long it is waited for then.
+AT_WORK = b"+"
+WORK_LIMIT = 1.0
 # Rotated files that stay; older ones are removed, so that a night of large outputs cannot fill the disk.
 KEPT = 8
 
@@ -66,11 +69,13 @@ def wake(folder: str, wait: float) -> None:
     """Tell every listening sidecar that there is something to read, and await the verdict of those that are asked.
 
     Sockets named ``*.wake`` are connected to and left; those named ``*.ask`` answer one byte when they have judged all
-    that stood in the spool. A socket whose owner is dead refuses at once and costs nothing.
+    that stood in the spool. A socket whose owner is dead refuses at once and costs nothing. One that says that it is at
+    work is alive and will answer: a busy machine or a slow disk may take longer than the wait, and a verdict that comes
+    a step late is worth less than a fraction of a second.
 
     Args:
         folder: the spool, which becomes the working directory (a socket's path must be short).
-        wait: seconds for all answers together; 0 asks nobody.
+        wait: seconds for all answers together; 0 waits for nobody.
     """
     os.chdir(folder)
     asked = []
@@ -88,15 +93,17 @@ def wake(folder: str, wait: float) -> None:
             asked.append(peer)
         else:
             peer.close()
-    deadline = time.monotonic() + wait
+    begun = time.monotonic()
     for peer in asked:
-        remaining = deadline - time.monotonic()
-        if remaining > 0:
+        deadline = begun + wait
+        while (remaining := deadline - time.monotonic()) > 0:
             peer.settimeout(remaining)
             try:
-                peer.recv(1)
+                if peer.recv(1) != AT_WORK:
+                    break  # judged, or gone
             except OSError:
-                pass
+                break
+            deadline = begun + max(wait, WORK_LIMIT) if wait else deadline
         peer.close()
 
 
