@@ -65,6 +65,14 @@ def test_types_are_listed_and_explained(gt: Call, tmp_path: Path) -> None:
     assert "sidecar.yaml:4" in gt("types", "--explain", "own")[1]
 
 
+def test_a_broken_type_hides_no_other(gt: Call, tmp_path: Path) -> None:
+    folder = write_type(tmp_path, "pol: 1s\n")
+    code, out, err = gt("types")
+    assert code == 0
+    assert "scope" in out
+    assert f"own cannot be used: {folder}/sidecar.yaml:1: pol: unknown key" in err
+
+
 def test_lint_names_file_line_and_key(gt: Call, tmp_path: Path) -> None:
     folder = write_type(tmp_path, "judge: rules\npol: 5s\nrules: []\n")
     code, out, err = gt("lint", str(folder))

@@ -57,7 +57,11 @@ def types(explain: str | None, rig: str, as_json: bool) -> None:
         return
     rows = []
     for name in type_names(root, rig, Path.cwd()):
-        kind = load_type(name, root, rig, Path.cwd())
+        try:
+            kind = load_type(name, root, rig, Path.cwd())
+        except DeclarationError as error:
+            click.echo(f"{name} cannot be used: {error.problems[0]}", err=True)
+            continue
         rows.append({"type": name, "judge": kind.judge, "threshold": str(kind.threshold), "summary": kind.summary,
                      "folders": [str(folder) for folder in kind.folders]})  # fmt: skip
     if as_json:

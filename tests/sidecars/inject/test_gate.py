@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sidecars.inject.gate import same_thing
+from sidecars.inject.gate import Gates, same_thing
 from sidecars.judge.verdict import Confidence, Verdict
 from sidecars.observe.observation import Observation
 from sidecars.observer import Observer
+from sidecars.sidecar_type import SidecarType
 from tests.sidecars.conftest import ScriptedJudge, SlowJudge
+from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.journal import Decision, Journal, Usage
+from witness.settings import Settings
 
 Make = Callable[..., Observer]
 SEEN = [Observation("e", tool="Bash", command="do something")]
@@ -209,3 +215,29 @@ def test_no_words_are_no_injection(make_observer: Make) -> None:
 def test_a_failed_judge_is_silent_and_visible(make_observer: Make) -> None:
     decision = Teller(make_observer).say(Verdict(False, error="timeout"))
     assert (decision.outcome, decision.reason) == ("failed", "timeout")
+
+
+def test_sidecars_that_decide_at_the_same_instant_keep_their_distance(assignment: Assignment, tmp_path: Path) -> None:
+    """Six processes' worth of sidecars on one journal file, none of which knows of another."""
+    path, clock, names = tmp_path / "shared.db", ManualClock(), [f"s{number}" for number in range(6)]
+    Journal(path).close()
+    start = threading.Barrier(len(names))
+
+    def speak(name: str) -> Decision:
+        with Journal(path) as journal:
+            kind = SidecarType(name, judge="rules", gap=5.0, cooldown=0.0)
+            mine = replace(assignment, name=name)
+            gates = Gates(kind, mine, Settings(), journal, clock)
+            judge = ScriptedJudge([signal(f"Fact of {name}{name}.")])
+            observer = Observer(kind, mine, judge=judge, gates=gates, journal=journal, clock=clock, deliverer=None)
+            start.wait(20)
+            (decision,) = observer.take(SEEN)
+            return decision
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        decisions = list(pool.map(speak, names))
+    assert {decision.outcome for decision in decisions} == {"injected"}
+    delays = sorted(
+        float(found[1]) if (found := re.search(r"put off ([\d.]+) s", each.reason)) else 0.0 for each in decisions
+    )
+    assert delays == [0.0, 5.0, 10.0, 15.0, 20.0, 25.0]
