@@ -7,6 +7,7 @@ import sys
 import click
 
 from witness.cli.context import print_json
+from witness.errors import UsageError
 from witness.patrol.witness import Witness
 from witness.town import Town
 
@@ -71,3 +72,26 @@ def patrol(as_json: bool) -> None:
     for error in report.errors:
         click.echo(f"gt: {error}", err=True)
     sys.exit(1 if report.errors else 0)
+
+
+@witness.command(
+    epilog="Examples:\n\n  gt witness install --cron\n\n  gt witness install --systemd --write",
+)
+@click.option("--cron", "kind", flag_value="cron", help="A line for your crontab: one patrol a minute.")
+@click.option("--systemd", "kind", flag_value="systemd", help="A user unit that keeps the Witness running.")
+@click.option("--launchd", "kind", flag_value="launchd", help="A launch agent for macOS.")
+@click.option("--write", is_flag=True, help="Install it instead of printing it.")
+def install(kind: str | None, write: bool) -> None:
+    """Keep the Witness alive by cron, systemd or launchd: print what is needed, or install it."""
+    from witness.patrol import units
+
+    if kind is None:
+        raise UsageError("say by what: --cron, --systemd or --launchd")
+    town = Town.find()
+    made = units.unit(town, kind)
+    if not write:
+        click.echo(made.text, nl=False)
+        click.echo(f"# into {made.path or 'your crontab'}; then: {made.enable}", err=True)
+        return
+    place = units.write(town, made)
+    click.echo(f"installed in {place}" + (f"; now run: {made.enable}" if made.path else ""))
