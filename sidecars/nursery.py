@@ -29,6 +29,7 @@ from witness.names import MARKER_VARIABLE
 
 _IDLE_SECONDS = 60.0
 _LARGEST_LOG = 1_000_000
+_RECORD_WIDTH = 100
 # What a sidecar imports between its fork and its first look.
 _NEEDED = (
     "ctypes",
@@ -260,11 +261,16 @@ class Nursery:
 
     @staticmethod
     def _record(child: _Child, pid: int, code: int) -> None:
-        path = Path(child.run_dir) / "exits" / f"{child.name}.json"
-        temporary = path.with_name(f"{path.name}.{pid}")
+        # One write of always the same length over the record before: whole for every reader, and the successor waits
+        # for it, so no file is made and renamed each time.
+        path = f"{child.run_dir}/exits/{child.name}.json"
+        text = json.dumps({"pid": pid, "started": child.started, "code": code}).ljust(_RECORD_WIDTH)
         try:
-            temporary.write_text(json.dumps({"pid": pid, "started": child.started, "code": code}))
-            temporary.replace(path)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(handle, text.encode())
+            finally:
+                os.close(handle)
         except OSError as error:  # a full disk, or the run's folder is gone: the Witness then takes it for a crash
             with contextlib.suppress(OSError):
                 os.write(2, f"could not record the exit of {child.name}: {error}\n".encode())

@@ -182,6 +182,8 @@ class FakeNursery:
 class FakeTmux:
     """Knows no session: the world keeps them by run."""
 
+    socket = "town"
+
     def variable(self, session: str, name: str) -> str:
         return ""
 

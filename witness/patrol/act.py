@@ -189,7 +189,7 @@ class Actor:
             type=member.type,
             argument=member.argument,
             session=group.session,
-            socket=self._town.socket,
+            socket=self._tmux.socket,
             town=str(self._town.root),
             workdir=group.workdir,
             run_dir=str(self._town.run_dir(group.id.run)),

@@ -19,6 +19,8 @@ from witness.names import MARKER_VARIABLE
 
 LINUX = sys.platform.startswith("linux")
 _MARKER = f"{MARKER_VARIABLE}=".encode()
+# Most environments fit; a larger buffer would be mapped and unmapped for each of thousands of processes.
+_ENVIRONMENT_CHUNK = 32768
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,10 @@ def _marker_of(pid: int) -> str:
     except OSError:
         return ""
     try:
-        data = os.read(handle, 131072)
+        data = chunk = os.read(handle, _ENVIRONMENT_CHUNK)
+        while len(chunk) == _ENVIRONMENT_CHUNK:
+            chunk = os.read(handle, _ENVIRONMENT_CHUNK)
+            data += chunk
     except OSError:
         return ""
     finally:
