@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 
 from sidecars.distill.errors import TimeoutSpentError
@@ -41,6 +42,8 @@ _SAMPLES, _SAMPLE = 48, 32 << 10
 
 _MOST_GROUPS = 4096
 _FIRST, _LAST = 3, 2
+# Lines with the same terms that one piece gives; the others are only counted.
+_MOST_OF_A_KIND = 48
 _MOST_CANDIDATES = 150
 
 _VARYING = re.compile(rb"0x[0-9a-fA-F]+|[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
@@ -107,14 +110,14 @@ class Ranking:
 
     Args:
         places: the best lines, best first, like ones but once.
-        alike: for each place, how many lines are like it.
+        alike: for each place, in words, how many lines are like it; empty when it is the only one.
         counts: for each term.
         lines: how many lines were searched.
         complete: False when the time was up before the end.
     """
 
     places: list[Place]
-    alike: dict[int, int]
+    alike: dict[int, str]
     counts: list[Count]
     lines: int
     complete: bool
@@ -143,6 +146,8 @@ class Ranker:
         self._seen = [0] * len(self._terms)
         self._exact = [True] * len(self._terms)
         self._groups: dict[tuple[int, bytes], _Group] = {}
+        # Sets of terms of which some lines were counted without a look at their template.
+        self._uncounted: set[int] = set()
         self._matchers: dict[tuple[tuple[int, ...], bool], Matcher] = {}
         self._lines = 0
         self._complete = True
@@ -222,14 +227,17 @@ class Ranker:
         before = 0
         known = text.indexed
         try:
-            for count, lines in text.each_piece(lambda offset: _search(text, matcher, chosen, offset)):
+            for piece in text.each_piece(_Search(text, matcher, chosen)):
                 if known:
                     before = text.newlines_before(len(newlines))
-                newlines.append(count)
-                for place, template in lines:
+                newlines.append(piece.newlines)
+                for place, template in piece.lines:
                     found = True
                     self._take(number, place, before, template)
-                before += count
+                for mask, count in piece.more.items():
+                    self._see(mask, count)
+                    self._uncounted.add(mask)
+                before += piece.newlines
             through = True
         except TimeoutSpentError:
             self._complete = False
@@ -253,11 +261,7 @@ class Ranker:
     def _take(self, number: int, place: Place, before: int, template: bytes) -> None:
         place.text = number
         place.line += before
-        mask = place.mask
-        while mask:
-            bit = mask & -mask
-            self._seen[bit.bit_length() - 1] += 1
-            mask ^= bit
+        self._see(place.mask, 1)
         key = (place.mask, template)
         group = self._groups.get(key)
         if group is None:
@@ -266,20 +270,28 @@ class Ranker:
             group = self._groups.setdefault(key, _Group())
         group.add(place)
 
+    def _see(self, mask: int, lines: int) -> None:
+        while mask:
+            bit = mask & -mask
+            self._seen[bit.bit_length() - 1] += lines
+            mask ^= bit
+
     # -- scores -------------------------------------------------------------------------------------------------
 
     def ranking(self) -> Ranking:
         """The result of all scans so far."""
         total = max(1, self._lines)
         rarity = [math.log(1 + (total - min(seen, total) + 0.5) / (seen + 0.5)) for seen in self._seen]
-        places, alike = [], {}
+        places: list[Place] = []
+        alike: dict[int, str] = {}
         for group in self._groups.values():
             for place in (*group.first, *group.last):
                 # A line of which there are thousands says less than one of its kind.
                 lonely = 1 / (1 + 0.15 * math.log2(group.count))
                 place.score = self._score(place, rarity) * lonely
                 places.append(place)
-                alike[id(place)] = group.count
+                least = "at least " if place.mask in self._uncounted else ""
+                alike[id(place)] = f"one of {least}{group.count} alike" if group.count > 1 else ""
         places.sort(key=lambda place: (-place.score, place.text, place.offset))
         counts = [Count(term, self._seen[each], self._exact[each]) for each, term in enumerate(self._terms)]
         return Ranking(places[:_MOST_CANDIDATES], alike, counts, self._lines, self._complete)
@@ -293,30 +305,73 @@ class Ranker:
         return score * (1.15 if place.loud else 1.0)
 
 
-def _search(text: Text, matcher: Matcher, chosen: list[int], offset: int) -> tuple[int, list[tuple[Place, bytes]]]:
-    """The lines of one piece that hold terms, numbered from the piece's beginning, and how many newlines it has."""
-    data = text.read(offset, offset + PIECE + _OVERLAP)
-    own = min(PIECE, len(data))
-    lines: list[tuple[Place, bytes]] = []
-    place: Place | None = None
-    end = counted = newlines = 0
-    for start, number in matcher.hits(data):
-        if start >= own:
-            break
-        if place is None or start >= end or start - (place.offset - offset) > _SEGMENT:
-            newlines += data.count(b"\n", counted, start)
-            counted = start
-            end = data.find(b"\n", start)
-            end = len(data) if end < 0 else end
-            begin = data.rfind(b"\n", max(0, start - _SEGMENT), start) + 1 or max(0, start - _SEGMENT)
-            place = Place(0, newlines + 1, offset + start, 0)
-            lines.append((place, _template(data[begin : min(end, start + 160)])))
-        place.mask |= 1 << chosen[number]
-        for each in matcher.inside(number):
-            place.mask |= 1 << chosen[each]
-        place.loud = place.loud or data[start : start + 4].isupper()
-    # Of a text whose index is known the rest need not be counted.
-    return newlines + (0 if text.indexed else data.count(b"\n", counted, own)), lines
+@dataclass(slots=True)
+class _Piece:
+    """What one piece of a text holds.
+
+    Args:
+        newlines: how many newlines; up to the last line that is kept only, when the text's index is known.
+        lines: the lines that are kept, numbered from the piece's beginning, each with its template.
+        more: how many lines with which terms were only counted.
+    """
+
+    newlines: int = 0
+    lines: list[tuple[Place, bytes]] = field(default_factory=list)
+    more: Counter[int] = field(default_factory=Counter)
+
+
+class _Search:
+    """Looks through pieces of a text for the lines that hold terms. Its calls may run in several threads.
+
+    Args:
+        text: the text.
+        matcher: the terms.
+        chosen: for each of its terms, the term's number in the question.
+    """
+
+    def __init__(self, text: Text, matcher: Matcher, chosen: list[int]) -> None:
+        self._text, self._matcher = text, matcher
+        self._bits = [
+            sum(1 << chosen[each] for each in (number, *matcher.inside(number))) for number in range(len(chosen))
+        ]
+
+    def __call__(self, offset: int) -> _Piece:
+        data = self._text.read(offset, offset + PIECE + _OVERLAP)
+        own = min(PIECE, len(data))
+        found = _Piece()
+        kept: Counter[int] = Counter()
+        counted = 0
+
+        def finish() -> None:
+            nonlocal counted
+            if kept[mask] >= _MOST_OF_A_KIND:
+                found.more[mask] += 1
+                return
+            kept[mask] += 1
+            found.newlines += data.count(b"\n", counted, first)
+            counted = first
+            before = max(0, first - _SEGMENT)
+            begin = data.rfind(b"\n", before, first) + 1 or before
+            place = Place(0, found.newlines + 1, offset + first, mask, loud)
+            found.lines.append((place, _template(data[begin : min(end, first + 160)])))
+
+        first, end, mask, loud = 0, -1, 0, False
+        for start, number in self._matcher.hits(data):
+            if start >= own:
+                break
+            if start >= end or start - first > _SEGMENT:
+                if mask:
+                    finish()
+                first, mask, loud = start, 0, False
+                end = data.find(b"\n", start)
+                end = len(data) if end < 0 else end
+            mask |= self._bits[number]
+            loud = loud or data[start : start + 4].isupper()
+        if mask:
+            finish()
+        if not self._text.indexed:
+            found.newlines += data.count(b"\n", counted, own)
+        return found
 
 
 def _count_lines(text: Text, matcher: Matcher, offset: int) -> list[int]:

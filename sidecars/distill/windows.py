@@ -38,7 +38,7 @@ class Window:
         quote: them as text.
         mask: which terms stand in them.
         score: of the line that it is about.
-        alike: how many lines are like that one.
+        alike: in words, how many lines are like that one.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Window:
     quote: str
     mask: int
     score: float
-    alike: int
+    alike: str
 
 
 class Windows:
@@ -136,7 +136,7 @@ class Windows:
         else:
             start, end, mask = self._belonging(text, start, end, line, mask)
         data = rune_start(text.read(start, end))
-        alike = self._ranking.alike.get(id(place), 1)
+        alike = self._ranking.alike.get(id(place), "")
         return Window(text.name, start, end, shown(data).strip(), mask, score, alike)
 
     def _belonging(self, text: Text, start: int, end: int, line: bytes, mask: int) -> tuple[int, int, int]:
@@ -162,7 +162,7 @@ class Windows:
     def _claim(self, window: Window) -> Claim:
         text = self._shelf.text(window.name)
         terms = [term.text for number, term in enumerate(self._question.terms) if window.mask >> number & 1]
-        reason = ", ".join(terms[:4]) + (f" (one of {window.alike} alike)" if window.alike > 1 else "")
+        reason = ", ".join(terms[:4]) + (f" ({window.alike})" if window.alike else "")
         end = window.start + len(text.read(window.start, window.end).rstrip())
         return Claim(window.name, self._shelf.place(text, window.start, end), window.quote, reason)
 
