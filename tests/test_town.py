@@ -204,6 +204,8 @@ def test_worktrees_of_both_layouts(tmp_path: Path) -> None:
     assert town.worktree("gastown", "Toast") is None
     old = town.root / "gastown" / "polecats" / "Toast"
     old.mkdir(parents=True)
+    assert town.worktree("gastown", "Toast") is None
+    (old / ".git").write_text("gitdir: elsewhere\n")
     assert town.worktree("gastown", "Toast") == old
     (old / "gastown").mkdir()
     assert town.worktree("gastown", "Toast") == old / "gastown"
@@ -251,12 +253,14 @@ def test_a_rig_named_gt_does_not_share_the_sessions_of_main(tmp_path: Path) -> N
     ("text", "words"),
     [
         ("rigs: [a]\n", "rigs: write it as"),
-        ("rigs:\n  a: {color: red}\n", "rigs.a: unknown key 'color'"),
+        ("rigs:\n  a: {color: red}\n", "town.yaml:2: rigs.a: unknown key 'color'"),
         ("rigs:\n  a: {path: 3}\n", "rigs.a: path must be a string"),
         ("rigs:\n  a.b:\n", "rigs.a.b: rig 'a.b' is not a usable name"),
         ("rigs:\n  a: 3\n", "rigs.a: write it as"),
-        ("rigs:\n  a: {prefix: x}\n  b: {prefix: x}\n", "rigs: two rigs have the prefix 'x'"),
+        ("rigs:\n  a: {prefix: x}\n  b: {prefix: x}\n", "town.yaml:3: rigs.b: two rigs have the prefix 'x'"),
         ("rigs: {\n", "not YAML"),
+        ("name: x\nrig: {a: }\n", "town.yaml:2: rig: unknown key: name and rigs are known"),
+        ("- a\n", "the file must hold a mapping"),
     ],
 )
 def test_a_wrong_town_yaml_names_its_key(tmp_path: Path, text: str, words: str) -> None:

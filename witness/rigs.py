@@ -69,35 +69,57 @@ def read_town_file(path: Path) -> tuple[dict[str, str], dict[str, Path]]:
         return {}, {}
     except (OSError, UnicodeDecodeError) as error:
         raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
-    if "rigs" not in text:  # most towns have a name only, and hooks and sidecars need not load a YAML reader for it
-        return {}, {}
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if all(line.startswith("name:") for line in lines):
+        return {}, {}  # most towns have a name only: hooks and sidecars need not load a YAML reader for it
     import yaml
 
     try:
         raw = yaml.safe_load(text)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         message = f"not YAML: {getattr(error, 'problem', None) or error}"
         raise DeclarationError([Problem(message, str(path), mark.line + 1 if mark else 0)]) from error
-    rigs = raw.get("rigs") if isinstance(raw, dict) else None
-    if rigs is not None and not isinstance(rigs, dict):
-        raise DeclarationError([Problem("write it as {name: {path: …, prefix: …}}", str(path), 0, "rigs")])
-    return _check_rigs(path, rigs or {})
+    return _check_town(path, raw, node)
 
 
-def _check_rigs(path: Path, rigs: dict[Any, Any]) -> tuple[dict[str, str], dict[str, Path]]:
-    problems, prefixes, paths = [], {}, {}
+def _keys(node: Any) -> dict[str, tuple[int, Any]]:
+    """Line and value of each key of a YAML mapping."""
+    pairs = node.value if getattr(node, "id", "") == "mapping" else ()
+    return {str(key.value): (key.start_mark.line + 1, value) for key, value in pairs}
+
+
+def _check_town(path: Path, raw: Any, node: Any) -> tuple[dict[str, str], dict[str, Path]]:
+    """The prefixes and folders of a town file that is YAML."""
+    if not isinstance(raw, dict):
+        raise DeclarationError([Problem("the file must hold a mapping: name, rigs", str(path), 1)])
+    keys = _keys(node)
+    problems = [
+        Problem("unknown key: name and rigs are known", str(path), line, key)
+        for key, (line, _) in keys.items()
+        if key not in ("name", "rigs")
+    ]
+    rigs, (line, below) = raw.get("rigs") or {}, keys.get("rigs", (0, None))
+    if not isinstance(rigs, dict):
+        problems.append(Problem("write it as {name: {path: …, prefix: …}}", str(path), line, "rigs"))
+        rigs = {}
+    places = _keys(below)
+    prefixes: dict[str, str] = {}
+    paths: dict[str, Path] = {}
     for name, declared in rigs.items():
-        fault = _rig_fault(name, declared)
-        if fault:
-            problems.append(Problem(fault, str(path), 0, f"rigs.{name}"))
+        at = places.get(str(name), (line, None))[0]
+        if fault := _rig_fault(name, declared):
+            problems.append(Problem(fault, str(path), at, f"rigs.{name}"))
             continue
         rig = declared or {}
-        prefixes[name] = rig.get("prefix") or (DEFAULT_PREFIX if name == DEFAULT_RIG else name)
+        prefix = rig.get("prefix") or (DEFAULT_PREFIX if name == DEFAULT_RIG else str(name))
+        if prefix in prefixes.values():
+            fault = f"two rigs have the prefix {prefix!r}: their sessions would mix"
+            problems.append(Problem(fault, str(path), at, f"rigs.{name}"))
+        prefixes[str(name)] = prefix
         if "path" in rig:
-            paths[name] = Path(os.path.abspath(path.parent / Path(rig["path"]).expanduser()))  # noqa: PTH100
-    for prefix in {each for each in prefixes.values() if list(prefixes.values()).count(each) > 1}:
-        problems.append(Problem(f"two rigs have the prefix {prefix!r}: their sessions would mix", str(path), 0, "rigs"))
+            paths[str(name)] = Path(os.path.abspath(path.parent / Path(rig["path"]).expanduser()))  # noqa: PTH100
     if problems:
         raise DeclarationError(problems)
     return prefixes, paths

@@ -223,7 +223,9 @@ class Town:
     def worktree(self, rig: str, polecat: str) -> Path | None:
         """Where Gas Town keeps a polecat's worktree: in the rig's name below the polecat's, or, of old, right there."""
         home = self.root / rig / "polecats" / polecat
-        return next((place for place in (home / rig, home) if place.is_dir()), None)
+        if (home / rig).is_dir():
+            return home / rig
+        return home if (home / ".git").exists() else None
 
     def workdir(self, rig: str) -> Path | None:
         """Where a standalone town says that a rig's code is; None when it does not say."""

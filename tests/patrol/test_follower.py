@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.gas_town import end_town, make_gas_town
 from tests.patrol.gas_town_polecats import AGENT, Polecats
+from witness.doctor.rebuild import rebuild
 from witness.identity import ProcessId
 from witness.journal import Group, GroupState, MemberKind
 from witness.patrol import control
@@ -359,3 +360,23 @@ def test_the_running_witness_follows_too(town: Town, witness: Witness, polecats:
         if _living(witness):
             break
     assert "gastown/Toast" in _living(witness)
+
+
+def test_the_loss_of_the_journal_leaves_one_sidecar_of_each_kind(town: Town, polecats: Polecats) -> None:
+    agent = polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    with Witness(town, environ={}) as witness:
+        _patrol(witness)
+        (before,) = _sidecars(witness, _living(witness)["gastown/Toast"]).values()
+    for name in ("witness.db", "witness.db-wal", "witness.db-shm"):
+        (town.runtime / name).unlink(missing_ok=True)
+    assert rebuild(town) == []
+    with Witness(town, environ={}) as witness:
+        _patrol(witness)
+        _patrol(witness)
+        (after,) = _sidecars(witness, _living(witness)["gastown/Toast"]).values()
+        assert before is not None
+        assert after is not None
+        assert not wait_gone({before}, 10.0)
+        assert is_alive(after)
+        assert is_alive(agent)

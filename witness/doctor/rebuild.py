@@ -10,7 +10,7 @@ from typing import Any
 from witness.assignment import Assignment
 from witness.clock import SystemClock
 from witness.identity import ProcessId
-from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState
+from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.names import GroupId
 from witness.spawn.polecat import read_started
 from witness.supervise.proctree import Markers, command_line, is_alive, read_table
@@ -35,6 +35,9 @@ def rebuild(town: Town) -> list[str]:
             leaders = _leaders(run_dir)
             agent = leaders.get("agent")
             group = GroupId.from_marker(markers.get(agent, "")) if agent else None
+            if "agent" not in leaders:
+                _end_followed(journal, run_dir, markers)
+                continue
             # The pid of an earlier boot may be anybody's now; the marker is proof that it is this run's.
             if agent is None or group is None or group.run != run_dir.name or not is_alive(agent, table):
                 continue
@@ -42,6 +45,30 @@ def rebuild(town: Town) -> list[str]:
             _record(town, journal, group, run_dir, leaders, sidecars)
             adopted.append(group.address)
     return adopted
+
+
+def _end_followed(journal: Journal, run_dir: Path, markers: Mapping[ProcessId, str]) -> None:
+    """Sidecars of a polecat that Gas Town has started: the patrol ends them, and gives it new ones."""
+    assignments = _assignments(run_dir)
+    if not assignments:
+        return
+    group = assignments[0].group
+    living = _living_sidecars(group, markers)
+    clock = SystemClock()
+    if not living or journal.groups.named(group.polecat, group.rig):
+        return
+    now = clock.monotonic()
+    with journal.transaction():
+        journal.groups.add(
+            Group(
+                id=group, session=assignments[0].session, state=GroupState.RUNNING, boot=clock.boot, spawned_at=now,
+                created=run_dir.stat().st_mtime, workdir=assignments[0].workdir, intent=Intent.NUKE, intent_at=now,
+                intent_note="recorded anew", details={"followed": True},
+            )
+        )  # fmt: skip
+        for name, process in living.items():
+            journal.members.add(Member(group.run, name, MemberKind.SIDECAR, MemberState.RUNNING, process, since=now))
+        journal.note(clock.wall(), "recorded-anew", group.run, polecat=group.address)
 
 
 def _leaders(run_dir: Path) -> dict[str, ProcessId]:

@@ -169,7 +169,7 @@ class Follower:
                 return
         except DeclarationError as error:
             errors.append(f"{address}: works without sidecars: {'; '.join(str(error).splitlines())}")
-        except WitnessError as error:
+        except (WitnessError, OSError) as error:
             errors.append(f"{address}: {error}")
         self._wait_longer(sighting)
 
