@@ -173,6 +173,12 @@ def test_a_nudge_for_an_idle_polecat_arrives_within_five_seconds(scene: Scene) -
     wait_until(lambda: scene.events().count("Stop") == 2, "the end of the turn")
     assert scene.told("there is news") == 1
 
+    def seen() -> bool:
+        scene.witness.patrol()
+        return "nudge-seen" in [event.kind for event in scene.witness.journal.history(scene.run)]
+
+    wait_until(seen, "the receipt", 20)
+
 
 def test_a_restart_of_the_witness_between_enqueue_and_drain_loses_and_doubles_nothing(
     scene: Scene, tmp_path: Path

@@ -17,6 +17,7 @@ from witness.transport.idle import STILL, IdlePoller, PromptState, Typist, read_
 from witness.transport.nudge_queue import Nudge, NudgeQueue
 from witness.transport.tmux import Tmux
 
+PROGRAM = Path(__file__).parents[1] / "programs" / "prompting.py"
 SCREENS = Path(__file__).parent / "screens"
 RULE = "─" * 80
 
@@ -65,36 +66,6 @@ def test_what_a_screen_shows(screen: str, client: Client, state: PromptState) ->
 
 # -- with a real tmux and a program that draws a prompt like the client's -----------------------------------------
 
-AGENT = r"""
-import os, sys, termios, tty
-RULE = "\u2500" * 60
-log = open(sys.argv[1], "a")
-def draw(typed, foot="  ? for shortcuts"):
-    shown = typed.replace("\r", "\r\n  ")
-    os.write(1, f"\x1b[2J\x1b[H{RULE}\r\n\u276f {shown}\r\n{RULE}\r\n{foot}".encode())
-tty.setraw(0)
-os.write(1, b"\x1b[?2004h")
-typed, paste = "", False
-draw(sys.argv[2] if len(sys.argv) > 2 else "")
-typed = sys.argv[2] if len(sys.argv) > 2 else ""
-data = b""
-while True:
-    data += os.read(0, 4096)
-    while data:
-        if data.startswith(b"\x1b[200~"): paste, data = True, data[6:]; print("paste", file=log, flush=True)
-        elif data.startswith(b"\x1b[201~"): paste, data = False, data[6:]
-        elif data.startswith(b"\x1b") and len(data) < 6: break
-        elif data[:1] == b"\r" and not paste:
-            print("took", repr(typed), file=log, flush=True); typed, data = "", data[1:]
-        else:
-            try: text = data.decode()
-            except UnicodeDecodeError: break
-            cut = text.find("\x1b") if "\x1b" in text else len(text)
-            if not paste and "\r" in text[:cut]: cut = text.index("\r")
-            typed, data = typed + text[:cut], text[cut:].encode()
-    draw(typed)
-"""
-
 
 @pytest.fixture
 def tmux() -> Iterator[Tmux]:
@@ -107,15 +78,14 @@ def tmux() -> Iterator[Tmux]:
 class Pane:
     """A program in a pane that draws Claude Code's prompt and writes down what it is given."""
 
-    def __init__(self, tmux: Tmux, folder: Path, *arguments: str) -> None:
+    def __init__(self, tmux: Tmux, folder: Path, typed: str = "") -> None:
         self.log = folder / "log"
         self.log.write_text("")
         self.clock = ManualClock()
         self.queue = NudgeQueue(folder / "queue", self.clock)
         self.tmux = tmux
-        program = folder / "agent.py"
-        program.write_text(AGENT)
-        tmux.new_session("toast", str(folder), [sys.executable, str(program), str(self.log), *arguments], {}, (100, 20))
+        environment = {"PROMPT_LOG": str(self.log), "PROMPT_TYPED": typed}
+        tmux.new_session("toast", str(folder), [sys.executable, str(PROGRAM)], environment, (100, 20))
         while "❯" not in tmux.screen("toast"):
             pass
         self.poller = IdlePoller(tmux, self.clock)

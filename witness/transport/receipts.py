@@ -228,9 +228,7 @@ def _look(receipt: Receipt) -> tuple[bool, bool]:
 def _gives_to_model(entry: dict[str, Any], receipt: Receipt) -> bool:
     """Context added by a hook, or a user's message. What a hook printed is written down too; that proves nothing."""
     kind, role = _inner(entry, "attachment").get("type"), _inner(entry, "payload").get("role")
-    given = (
-        kind in _GIVEN_ATTACHMENTS or role in ("user", "developer") or entry.get("type") in ("user", "queue-operation")
-    )
+    given = kind in _GIVEN_ATTACHMENTS or role in ("user", "developer") or entry.get("type") == "user"
     # The same words may have been said an hour ago.
     return given and (not _time(entry) or _time(entry) > receipt.drained - 5)
 
