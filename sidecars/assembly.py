@@ -100,7 +100,7 @@ def furnish(kind: SidecarType, material: Material, settings: Settings, workdir: 
     from sidecars.judge.combined import CombinedJudge
     from sidecars.judge.model import Endpoint, ModelJudge
 
-    model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, prices=settings.prices))
+    model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices))
     if kind.judge == "model":
         return Parts(kind, material, settings, model)
     return Parts(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model))

@@ -69,6 +69,7 @@ class Settings:
         hook_wait: how long a hook waits for the verdict of rules sidecars.
         key_env: the variable that holds the sidecars' own API key.
         model: the judge's default model.
+        model_url: address of an Anthropic-compatible server; empty for ANTHROPIC_BASE_URL, else Anthropic's own.
         run_budget, day_budget: dollars that the sidecars of one run, and of the town in a day, may spend.
         run_calls, day_calls: the same in calls.
         prices: dollars for a million tokens by model, ``{beginning of its id: {input, output, written, cached}}``, for
@@ -97,6 +98,7 @@ class Settings:
     hook_wait: float = 0.1
     key_env: str = "GT_WITNESS_API_KEY"
     model: str = "claude-haiku-5-5"
+    model_url: str = ""
     run_budget: float = 0.50
     day_budget: float = 5.00
     run_calls: int = 500

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sidecars.assembly import furnish
 from sidecars.judge.model import Endpoint, ModelJudge
 from sidecars.judge.verdict import Confidence, Verdict
 from sidecars.material import Material
@@ -33,6 +35,7 @@ from tests.sidecars.model_server import (
     tool,
     tool_block,
 )
+from witness.settings import Settings
 
 SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="return 400")]
 SIGNAL = report(signal=True, evidence="return 400", confidence="high", message="a.py answers 400; the spec says 422.")
@@ -219,6 +222,19 @@ def test_the_base_url_may_come_from_the_environment(monkeypatch: pytest.MonkeyPa
         (verdict,) = judge.judge(SEEN)
         judge.close()
     assert verdict.signal
+
+
+def test_the_base_url_may_be_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    with serving(tool(SIGNAL)) as server:
+        settings = Settings(model_url=server.url, model="local-1", prices={"local": {"input": 1.0}})
+        parts = furnish(SidecarType("own", judge="model", prompt="x"), Material(), settings, tmp_path)
+        (verdict,) = parts.judge.judge(SEEN)
+        parts.judge.close()
+    assert verdict.signal
+    assert verdict.usage is not None
+    assert (verdict.usage.model, verdict.usage.dollars) == ("local-1", pytest.approx(1240 / 1e6))
 
 
 def test_nothing_seen_asks_nobody() -> None:
