@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -336,3 +337,20 @@ def test_a_setting_that_stands_twice_is_named(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError) as caught:
         load_settings(tmp_path)
     assert "witness.yaml:3: stop_grace: stands twice, first in line 1" in str(caught.value)
+
+
+def test_the_runtime_is_closed_to_others_whatever_the_umask(tmp_path: Path) -> None:
+    town = Town.init(tmp_path / "town")
+    before = os.umask(0)
+    try:
+        town.make_runtime()
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(place.stat().st_mode) & 0o022 for place in (town.runtime.parent, town.runtime)] == [0, 0]
+
+
+def test_the_socket_of_a_town_with_a_long_name_fits_the_kernel(tmp_path: Path) -> None:
+    long, longer = tmp_path / ("long" * 40), tmp_path / ("long" * 41)
+    assert len(f"/tmp/tmux-4294967295/{derive_socket(long)}") <= 107
+    assert derive_socket(long) != derive_socket(longer)
+    assert derive_socket(tmp_path / ("n" * 60)).startswith("n" * 60 + "-")

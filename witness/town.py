@@ -135,7 +135,8 @@ class Town:
 
     def make_runtime(self) -> Path:
         """Create the runtime folder, closed to everybody else, and return it."""
-        self.runtime.parent.mkdir(exist_ok=True)
+        # Whoever may write into it can put another folder in the place of ours, whatever the caller's umask says.
+        self.runtime.parent.mkdir(mode=0o755, exist_ok=True)
         self.runtime.mkdir(mode=0o700, exist_ok=True)
         return self.runtime
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -111,6 +112,21 @@ def test_old_rotated_files_are_removed(tmp_path: Path, monkeypatch: pytest.Monke
         put(tmp_path, number)
     assert len(list(tmp_path.glob("events.*.jsonl"))) <= recording.KEPT + 1
     assert numbers(reader) == list(range(30 - recording.KEPT, 30))
+
+
+def test_of_hooks_that_rotate_at_once_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second rename would put the fresh file aside, and in a storm push unread ones out."""
+    append_event(tmp_path, b'{"n":1}')
+    monkeypatch.setattr(recording, "ROTATE_AT", 10)
+    with (tmp_path / recording.CURRENT).open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        append_event(tmp_path, b'{"n":2}')
+        assert [path.name for path in tmp_path.iterdir()] == [recording.CURRENT]
+        (tmp_path / recording.CURRENT).rename(tmp_path / "events.1.jsonl")
+    with (tmp_path / "events.1.jsonl").open("ab") as late:
+        recording._rotate(str(tmp_path), late.fileno())
+    assert [path.name for path in tmp_path.iterdir()] == ["events.1.jsonl"]
+    assert [event.payload["n"] for event in SpoolReader(tmp_path).read()] == [1, 2]
 
 
 def test_a_reader_at_the_end_sees_only_what_is_to_come(tmp_path: Path) -> None:

@@ -56,9 +56,16 @@ def append_record(folder: str, payload: bytes, cut: bool = False) -> None:
 
 
 def _rotate(folder: str, file: int) -> None:
+    import fcntl
+
     path = f"{folder}/{CURRENT}"
-    if os.stat(path).st_ino != os.fstat(file).st_ino:
-        return  # another hook was quicker
+    try:
+        # Between the look and the rename another hook could rename too, and we would put its fresh file aside.
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.stat(path).st_ino != os.fstat(file).st_ino:
+            return  # another hook was quicker
+    except (BlockingIOError, FileNotFoundError):
+        return  # it is just about it, or nobody has written since
     os.rename(path, f"{folder}/events.{time.time_ns()}.jsonl")
     rotated = sorted(name for name in os.listdir(folder) if name.startswith("events.") and name != CURRENT)
     for name in rotated[:-KEPT]:
