@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,7 @@ from sidecars.distill.errors import (
     QuestionError,
     TimeoutSpentError,
     UnparsableError,
+    UnreadableError,
 )
 from sidecars.distill.evidence import Checker
 from sidecars.distill.index import extract, room_for
@@ -136,8 +138,10 @@ def _checked(draft: Draft, shelf: Shelf, spending: Spending, outcome: Exit) -> A
     gaps += shelf.gaps()
     sources = []
     for name in dict.fromkeys(each.path for each in evidence if each.verified):
-        text = shelf.text(name)
-        sources.append(Source(name, text.disk_size, text.digest or text.hash_disk(lambda: shelf.deadline.passed)))
+        with suppress(UnreadableError, TimeoutSpentError):
+            text = shelf.text(name)
+            digest = text.digest or text.hash_disk(lambda: shelf.deadline.passed)
+            sources.append(Source(name, text.disk_size, digest))
     answer = Answer(
         draft.answer, tuple(evidence), tuple(dict.fromkeys(gaps)), draft.followups, spending, tuple(sources)
     )

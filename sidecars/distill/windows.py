@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sidecars.distill.answer import Claim
+from sidecars.distill.errors import TimeoutSpentError, UnreadableError
 from sidecars.distill.matcher import Matcher
 from sidecars.distill.question import KIN, Question
 from sidecars.distill.rank import Place, Ranking, bonus
@@ -80,7 +82,10 @@ class Windows:
         for window in self._best_first():
             if self._overlaps(window, chosen):
                 continue
-            claim = self._claim(window)
+            try:
+                claim = self._claim(window)
+            except (UnreadableError, TimeoutSpentError):
+                continue
             cost = _FRAME + sum(len(json.dumps(each, ensure_ascii=False)) - 2 for each in vars_of(claim))
             if cost > room:
                 if room < 2 * _FRAME:
@@ -93,7 +98,12 @@ class Windows:
         return [claim for _, claim in chosen]
 
     def _best_first(self) -> Iterator[Window]:
-        waiting = sorted((self._window(place) for place in self._ranking.places), key=lambda each: -each.score)
+        waiting = []
+        for place in self._ranking.places:
+            # A file of many may be gone since it was searched; a packed one may take more time than is left.
+            with suppress(UnreadableError, TimeoutSpentError):
+                waiting.append(self._window(place))
+        waiting.sort(key=lambda each: -each.score)
         seen: Counter[int] = Counter()
         best = waiting[0].score if waiting else 0.0
         while waiting:

@@ -155,9 +155,9 @@ def test_at_the_deadline_it_is_ended_with_its_tree(
         f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
         "time.sleep(60)"
     )
-    answer = ask(log, timeout=3)
+    answer = ask(log, timeout=8)
     assert answer.outcome is Exit.TIMEOUT
-    assert answer.seconds < 15
+    assert answer.seconds < 40
     assert all(each.verified for each in answer.evidence)
     assert log[1].needed[0] in json.dumps(answer.to_dict(), ensure_ascii=False)
     for pid in (tmp_path / "pids").read_text().split():

@@ -222,16 +222,16 @@ def test_the_time_ends_also_while_the_server_keeps_silent(server: ModelServer, l
     gate = threading.Event()
 
     def wait(body: dict[str, Any]) -> Any:
-        gate.wait(20)
+        gate.wait(45)
         return say(good(log[1]))
 
     server.play(wait)
     try:
-        answer = ask(server, log[0], timeout=1.0)
+        answer = ask(server, log[0], timeout=3.0)
     finally:
         gate.set()
     assert answer.outcome is Exit.TIMEOUT
-    assert answer.seconds < 5
+    assert answer.seconds < 40
     assert all(each.verified for each in answer.evidence)
     assert log[1].needed[0] in json.dumps(answer.to_dict(), ensure_ascii=False)
 

@@ -70,6 +70,7 @@ def test_one_line_of_100_mb(tmp_path: Path) -> None:
     assert found["more"] < MOST  # type: ignore[operator]
 
 
+@pytest.mark.real
 def test_one_line_of_100_mb_that_is_json(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     item = json.dumps({"name": "x" * 60, "values": "y" * 940, "ok": True}).encode() + b", "
@@ -84,6 +85,7 @@ def test_one_line_of_100_mb_that_is_json(tmp_path: Path) -> None:
     assert found["more"] < MOST  # type: ignore[operator]
 
 
+@pytest.mark.real
 def test_every_line_a_hit(tmp_path: Path) -> None:
     path = tmp_path / "a"
     with path.open("w") as out:
@@ -94,6 +96,7 @@ def test_every_line_a_hit(tmp_path: Path) -> None:
     assert found["more"] < MOST  # type: ignore[operator]
 
 
+@pytest.mark.real
 def test_a_compressed_file(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     with gzip.open(path, "wb", compresslevel=1) as out:
