@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecars.judge.report import find_report
@@ -29,6 +29,7 @@ _PARTS = ["● Bash(x", ")", "  ⎿  ", "❯ ", "─" * 20, "\n", "✻ Baking…
 PAINT = st.lists(st.sampled_from(_PARTS)).map("".join)
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(), JSON), TOOLS, st.dictionaries(KEYS, JSON), JSON)
 def test_any_payload(more: dict[str, object], tool: str, given_: dict[str, object], response: object) -> None:
     payload = {

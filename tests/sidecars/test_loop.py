@@ -200,7 +200,7 @@ def test_an_assignment_that_cannot_be_read(tmp_path: Path) -> None:
 def await_injection(assignment: Assignment) -> Decision:
     """The first injection in the journal; its writer is another process, so the file is watched."""
     with Journal(Path(assignment.journal)) as journal:
-        for _ in range(2000):
+        for _ in range(5000):
             if found := journal.decisions.injected("run-1"):
                 return found[0]
             select.select([], [], [], 0.01)

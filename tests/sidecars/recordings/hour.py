@@ -64,13 +64,14 @@ class Oracle:
         return [replace(each, usage=usage if at == 0 else None) for at, each in enumerate(verdicts or [Verdict(False)])]
 
 
-def run(workdir: Path, source: str, judge: str) -> tuple[Replay, Oracle]:
+def run(workdir: Path, source: str, judge: str, *, estimate: bool = False) -> tuple[Replay, Oracle]:
     """Replay the hour for a specs sidecar.
 
     Args:
         workdir: an empty folder.
         source: ``event`` or ``screen``.
         judge: ``model`` or ``rules+model``.
+        estimate: ask nobody, and count what a real model would have cost.
     """
     (workdir / "docs").mkdir(exist_ok=True)
     (workdir / "docs" / "api.md").write_text(SPEC)
@@ -80,4 +81,4 @@ def run(workdir: Path, source: str, judge: str) -> tuple[Replay, Oracle]:
     oracle = Oracle()
     rules = RulesJudge(kind.rules, material)
     parts = Parts(kind, material, Settings(), oracle if judge == "model" else CombinedJudge(rules, oracle))
-    return replay(parts, assignment, moments(source)), oracle
+    return replay(parts, assignment, moments(source), estimate=estimate), oracle
