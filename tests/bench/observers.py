@@ -137,10 +137,10 @@ def hour_of_a_model() -> list[Row]:
                 done, oracle = run(Path(folder), source, judge)
                 cost, _ = run(Path(folder), source, judge, estimate=True)
             found = sum(any(label in each.message for each in done.spoken) for label in LABELS)
-            rows.append(
-                Row({"seen through": words, "judge": judge, "calls": oracle.calls, "naive calls": naive,
-                     "% of naive": 100 * oracle.calls / naive, "$ (estimate)": cost.dollars, "naive $": cost.naive_dollars, "labelled signals": len(LABELS), "said": found})
-            )  # fmt: skip
+            figures = {"calls": oracle.calls, "naive calls": naive, "% of naive": 100 * oracle.calls / naive}
+            costs = {"$ (estimate)": cost.dollars, "naive $": cost.naive_dollars}
+            labels = {"labelled signals": len(LABELS), "said": found}
+            rows.append(Row({"seen through": words, "judge": judge, **figures, **costs, **labels}))
     return rows
 
 
