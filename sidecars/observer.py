@@ -198,7 +198,8 @@ class Observer:
             return replace(decision, outcome="refused", reason="evidence: it is not in what was seen"), 0.0
         words = compose(verdict, self._kind.snippets)
         message = address(self._assignment.name, words)
-        decision = replace(decision, message=message, event=verdict.observation or source)
+        known = any(each.id == verdict.observation for each in seen)
+        decision = replace(decision, message=message, event=verdict.observation if known else source)
         if not words.strip():
             return replace(decision, outcome="refused", reason="message: the judge gave no words"), 0.0
         ruling = self._gates.rule(verdict, message, decision.id)

@@ -103,6 +103,11 @@ def test_an_old_backlog_is_worth_no_call(make_observer: Callable[..., Observer],
     assert [len(asked) for asked in judge.asked] == [1]
 
 
+def test_a_judge_cannot_make_up_what_it_saw(make_observer: Callable[..., Observer]) -> None:
+    observer = make_observer(ScriptedJudge([replace(SIGNAL, observation="invented")]))
+    assert [decision.event for decision in observer.take(SEEN)] == ["e2"]
+
+
 def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., Observer], journal: Journal) -> None:
     class Full:
         def enqueue(self, decision: Decision, deliver_after: float) -> str:
