@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -380,3 +381,15 @@ def test_the_loss_of_the_journal_leaves_one_sidecar_of_each_kind(town: Town, pol
         assert not wait_gone({before}, 10.0)
         assert is_alive(after)
         assert is_alive(agent)
+
+
+def test_sidecars_end_when_everything_of_ours_is_removed(town: Town, polecats: Polecats) -> None:
+    agent = polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    with Witness(town, environ={}) as witness:
+        _patrol(witness)
+        (scope,) = _sidecars(witness, _living(witness)["gastown/Toast"]).values()
+    shutil.rmtree(town.runtime)
+    assert scope is not None
+    assert not wait_gone({scope}, 30.0)
+    assert is_alive(agent)
