@@ -84,6 +84,12 @@ def test_without_a_real_one_it_is_one_line_and_exit_2(ours: Path, tmp_path: Path
     assert args[0] in done.stderr.decode()
 
 
+def test_help_and_slips_without_a_real_one(ours: Path, tmp_path: Path) -> None:
+    assert b"Usage: gt [OPTIONS]" in _run(ours, "help", path=[tmp_path]).stdout
+    assert b"Usage: gt molecule lint" in _run(ours, "help", "molecule", "lint", path=[tmp_path]).stdout
+    assert b"did you mean polecat?" in _run(ours, "polcat", "list", path=[tmp_path]).stderr
+
+
 def test_a_real_one_that_cannot_start(ours: Path, tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     folder.mkdir()

@@ -10,7 +10,6 @@ from witness.cli.handover import find_real_gt, hand_over
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import NoReturn
 
 _OWN_OPTIONS = ("-h", "--help", "--version")
 
@@ -19,17 +18,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 it failed, 2 bad usage or bad declaration."""
     args = list(sys.argv[1:] if argv is None else argv)
     if args and args[0] not in COMMANDS and args[0] not in _OWN_OPTIONS:
-        _foreign(args)
+        args = _foreign(args)
     from witness.cli.program import run
 
     run(args)
 
 
-def _foreign(args: list[str]) -> NoReturn:
-    """Hand a command that is not ours to the real ``gt``, or say in one line that there is none."""
+def _foreign(args: list[str]) -> list[str]:
+    """Hand a command that is not ours to the real ``gt``, or say in one line that there is none.
+
+    Returns:
+        What is run instead: without a real one ``gt help`` is asked of us.
+    """
     if real := find_real_gt():
         hand_over(real, args)
-    sys.stderr.write(f"gt: no command named {args[0]!r} here, and no other gt on PATH to hand it to: see 'gt --help'\n")
+    if args[0] == "help":
+        return [*args[1:], "--help"]
+    import difflib
+
+    near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+    meant = f"did you mean {near[0]}?" if near else "see 'gt --help'"
+    sys.stderr.write(f"gt: no command named {args[0]!r} here, and no other gt on PATH to hand it to: {meant}\n")
     sys.exit(2)
 
 
