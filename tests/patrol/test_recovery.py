@@ -17,10 +17,12 @@ import pytest
 
 from tests.patrol.test_witness import until
 from tests.real.conftest import SETTINGS, Place
+from witness.clock import SystemClock
 from witness.errors import TownLockedError
 from witness.identity import ProcessId
 from witness.journal import GroupState, Intent, MemberState
 from witness.patrol import control
+from witness.patrol.witness import Witness
 from witness.supervise.proctree import is_alive
 
 AGENT = ["sleep", "60"]
@@ -220,6 +222,36 @@ def test_a_suspended_witness_takes_nobody_for_dead(make_place: Callable[..., Pla
     assert is_alive(spawned.agent)
     assert is_alive(scope.process)
     assert place.members("x")["scope"].restarts == 0
+
+
+class _JumpingClock(SystemClock):
+    """The machine's clocks; somebody sets the date."""
+
+    offset = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.offset
+
+
+@pytest.mark.parametrize("hours", [8, -1, 24 * 365])
+def test_a_date_that_jumps_changes_nothing(make_place: Callable[..., Place], hours: int) -> None:
+    place = make_place(settings=SETTINGS + "spawn_deadline: 5s\ndone_grace: 5s\nhung_after: 60s\n")
+    (place.work / "issue.md").write_text("only `a/**`\n")
+    spawned = place.spawn("x", AGENT, sidecars="scope:issue.md")
+    clock = _JumpingClock()
+    with Witness(place.town, clock=clock, environ={}) as witness:
+        assert witness.patrol().zombies == []
+        clock.offset = hours * 3600.0
+        for _ in range(2):
+            report = witness.patrol()
+            assert (report.zombies, report.nuked, report.respawned, report.errors) == ([], [], [], [])
+        other = witness.spawn("y", workdir=place.work, agent="sleep 60", sidecars="scope:issue.md", witness=False)
+        witness.done(other.group)
+        until(
+            lambda: witness.find("y", ended=True).state is GroupState.NUKED, "a done after the jump is not carried out"
+        )
+    check_whole(place, "x")
+    assert is_alive(spawned.agent)
 
 
 def test_a_patrol_that_is_killed_leaves_the_town_free(scoped: Place) -> None:

@@ -44,6 +44,9 @@ from witness.supervise.states import GroupEvent, MemberEvent, next_group, next_m
 from witness.town import Town
 from witness.transport.tmux import Tmux
 
+# Between TERM and KILL for what outlived its group's own end: the round waits for it, so it is short.
+_ORPHANS_SECONDS = 0.3
+
 
 @dataclass
 class Deeds:
@@ -350,11 +353,17 @@ class Actor:
         group = self._journal.groups.get(run)
         if group is None:
             return
-        self._note("zombie", run, zombie="orphans", pids=[process.pid for process in processes])
+        pids = sorted(process.pid for process in processes)
+        # Some cannot be ended (another user's, or in the kernel for good): they are told of once, and tried again.
+        fresh = group.details.get("orphans") != pids
+        if fresh:
+            self._journal.groups.detail(run, orphans=pids)
+            self._note("zombie", run, zombie="orphans", pids=pids)
         goal = Target(run, group.id.marker, processes)
-        result = self.end([goal], 1.0)[0]
-        deeds.zombies.append({"polecat": group.id.address, "class": "orphans", "action": f"ended {result.ended}"})
-        if result.survivors:
+        result = self.end([goal], _ORPHANS_SECONDS)[0]
+        if fresh or result.ended:
+            deeds.zombies.append({"polecat": group.id.address, "class": "orphans", "action": f"ended {result.ended}"})
+        if fresh and result.survivors:
             deeds.errors.append(f"{group.id.address}: {len(result.survivors)} orphans are still alive")
 
 
