@@ -146,6 +146,11 @@ class Observer:
             self._deliver(decision, delay)
         return decisions
 
+    def pass_over(self, seen: Sequence[Observation], position: str) -> None:
+        """Record that actions are not judged because judging them ended several predecessors."""
+        reason = "passed over: several predecessors ended on it"
+        self._record([Verdict(False, observation=each.id, error=reason) for each in seen], seen, position)
+
     def recover(self) -> None:
         """Queue what a predecessor decided to say and was killed before it could."""
         if self._deliverer is None:
@@ -190,7 +195,8 @@ class Observer:
             usage=verdict.usage,
         )
         if verdict.error:
-            return replace(decision, outcome="failed", reason=verdict.error), 0.0
+            short = _in_short(decision.event, seen)
+            return replace(decision, outcome="failed", reason=verdict.error, evidence=short), 0.0
         if not verdict.signal:
             return replace(decision, evidence=verdict.evidence or _in_short(decision.event, seen)), 0.0
         source = quoted_from(verdict.evidence, seen)

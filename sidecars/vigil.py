@@ -23,6 +23,9 @@ from witness.transport.tmux import Tmux
 # Longest silence of one that only waits.
 _BEAT_SECONDS = 10.0
 
+# So many starts at one event, and none has judged it: fewer than make the Witness give a sidecar up.
+_STARTS = 3
+
 
 class Vigil:
     """Looks when it is woken, and at every poll; a context manager.
@@ -59,11 +62,25 @@ class Vigil:
             self._observer.note("sidecar-lacks", self._parts.lack)
         self._pane = self._pane_watch()
         self._observer.recover()
+        self._pass_over_what_ended_others()
         self._beat.beat()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _pass_over_what_ended_others(self) -> None:
+        """Where several predecessors began at the same event and came no further, that event is not judged again.
+
+        An expression that never ends, or a judge that brings the process down, would else end every successor too.
+        """
+        run, name = self._assignment.group.run, self._assignment.name
+        key, position = f"begun:{run}:{name}", self._journal.decisions.cursor(run, name)
+        last, _, count = self._journal.fact(key).rpartition(" ")
+        starts = int(count) + 1 if count and last == position else 1
+        self._journal.remember(key, f"{position} {starts}")
+        if starts > _STARTS and (seen := self._events.look()):
+            self._observer.pass_over(seen, self._events.position)
 
     def _close_judge(self) -> None:
         self._parts.judge.close()

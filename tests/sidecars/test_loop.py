@@ -274,6 +274,25 @@ def test_an_event_that_is_nested_without_end(observed: Assignment, start: Callab
     assert len(sidecar.said()) == 1
 
 
+def test_an_event_on_which_the_judge_never_ends_ends_not_every_successor(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    rule = {"name": "endless", "text": "(a+)+$", "say": "It is."}
+    mine = replace(observed, overrides={"rules": [rule], "cooldown": "0s"})
+    append_event(mine.spool, as_payload(tool_event("Edit", file_path="a", new_string="a" * 60 + "!")))
+    for _ in range(3):
+        hung = start(mine)
+        hung.process.kill()
+        hung.process.wait()
+    sidecar = start(mine)
+    sidecar.ask(tool_event("Edit", file_path="b", new_string="aaa"))
+    assert sidecar.said() == ["[sidecar:scope] It is."]
+    with Journal(Path(mine.journal)) as journal:
+        first = journal.decisions.of("run-1")[0]
+    assert (first.outcome, first.reason) == ("failed", "passed over: several predecessors ended on it")
+    assert first.evidence == "Edit a"
+
+
 def test_a_rotated_spool_is_read_on(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
     sidecar = start(observed)
     sidecar.ask(tool_event("Edit", file_path="src/private/1.py", new_string="x"))
