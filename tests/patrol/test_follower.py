@@ -393,3 +393,20 @@ def test_sidecars_end_when_everything_of_ours_is_removed(town: Town, polecats: P
     assert scope is not None
     assert not wait_gone({scope}, 30.0)
     assert is_alive(agent)
+
+
+def test_a_rig_that_is_added_while_the_witness_runs(town: Town, witness: Witness, polecats: Polecats) -> None:
+    assert _patrol(witness) == []
+    path = town.root / "mayor" / "rigs.json"
+    whole = path.read_text()
+    path.write_text(whole[:20])
+    (error,) = _patrol(witness)
+    assert "rigs.json" in error
+    rigs = json.loads(whole)
+    rigs["rigs"]["later"] = {"beads": {"prefix": "lt"}}
+    path.write_text(json.dumps(rigs))
+    polecats.town = Town.at(town.root)
+    polecats.start("later/Toast")
+    polecats.hook("later/Toast", 'attached_vars: ["sidecars=scope"]')
+    assert _patrol(witness) == []
+    assert set(_living(witness)) == {"later/Toast"}

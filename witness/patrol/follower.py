@@ -37,6 +37,7 @@ class Follower:
         self._town, self._journal, self._tmux, self._clock = town, journal, tmux, clock
         self._asking: dict[tuple[str, str], tuple[Sighting, Future[HookedBead]]] = {}
         self._pool: ThreadPoolExecutor | None = None
+        self._rigs_stamp: tuple[int, ...] = ()
 
     @property
     def pending(self) -> bool:
@@ -59,6 +60,7 @@ class Follower:
         """
         if not self._town.gastown:
             return []
+        self._read_rigs(errors)
         before = self._journal.fact(_POSITION)
         events, position = read_events(self._town, before or begin(self._town))
         steps = decide(self._sightings(), events, self._pasts(), self._stopped())
@@ -71,6 +73,17 @@ class Follower:
         if position != before:
             self._journal.remember(_POSITION, position)
         return list(steps.end)
+
+    def _read_rigs(self, errors: list[str]) -> None:
+        """Rigs come and go while a Witness runs."""
+        stamp = tuple(_modified(self._town.root / name) for name in ("mayor/rigs.json", "rigs.json"))
+        if stamp == self._rigs_stamp:
+            return
+        try:
+            self._town = Town.at(self._town.root)
+        except DeclarationError as error:
+            errors.append(str(error))  # the rigs that were known before are followed on
+        self._rigs_stamp = stamp
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -172,6 +185,13 @@ class Follower:
         except (WitnessError, OSError) as error:
             errors.append(f"{address}: {error}")
         self._wait_longer(sighting)
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _identity(sighting: Sighting) -> tuple[int, int]:
