@@ -26,6 +26,15 @@ def check_name(what: str, name: str) -> str:
     return name
 
 
+def is_text(name: object) -> bool:
+    """Whether a path or a text is UTF-8; the system allows any bytes in a name, journals and JSON do not."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class GroupId:
     """One life of one polecat."""

@@ -7,6 +7,7 @@ in silence.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +23,7 @@ _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d))+")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def parse_duration(text: str | float) -> float:
+def parse_duration(text: Any) -> float:
     """Read ``10s``, ``1m30s``, ``250ms`` or a plain number of seconds.
 
     Returns:
@@ -34,7 +35,11 @@ def parse_duration(text: str | float) -> float:
     if isinstance(text, bool):
         raise ValueError("a duration is written like 10s, 1m30s or 250ms")
     if isinstance(text, int | float):
+        if not 0 <= text < math.inf:
+            raise ValueError(f"{text!r} is no length of time")
         return float(text)
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a duration: write it like 10s, 1m30s or 250ms")
     plain = text.strip()
     if re.fullmatch(r"\d+(\.\d+)?", plain):
         return float(plain)
@@ -125,6 +130,7 @@ _DURATIONS = frozenset(
         "hook_wait",
     ]
 )
+_SHORTEST_INTERVAL = 0.01
 _CONTAINMENT = ("auto", "reaper", "cgroup")
 
 
@@ -148,7 +154,12 @@ def _prices(value: Any) -> Any:
 def _convert(name: str, value: Any) -> Any:
     default = getattr(Settings(), name)
     if name in _DURATIONS:
-        return parse_duration(value)
+        seconds = parse_duration(value)
+        if name == "patrol_interval" and seconds < _SHORTEST_INTERVAL:
+            raise ValueError(
+                f"at least {_SHORTEST_INTERVAL * 1000:.0f}ms: a Witness that never sleeps keeps a core busy"
+            )
+        return seconds
     if name == "types":
         if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
             raise ValueError("write it as {type: {field: value}}")
@@ -163,8 +174,8 @@ def _convert(name: str, value: Any) -> Any:
         value = float(value)
     if not isinstance(value, type(default)):
         raise ValueError(f"expected {type(default).__name__}, got {value!r}")
-    if isinstance(value, int | float) and value < 0:
-        raise ValueError("must not be negative")
+    if isinstance(value, int | float) and not 0 <= value < math.inf:
+        raise ValueError("must not be negative" if value < 0 else f"{value!r} is no limit")
     if name == "containment" and value not in _CONTAINMENT:
         raise ValueError(f"one of {', '.join(_CONTAINMENT)}, not {value!r}")
     return value

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
-from witness.names import check_name
+from witness.names import check_name, is_text
 from witness.operational import Operational
 from witness.rigs import DEFAULT_PREFIX, DEFAULT_RIG, read_rigs_json, read_routes, read_town_file
 
@@ -98,7 +98,10 @@ class Town:
 
         Raises:
             DeclarationError: its ``rigs.json`` or ``town.yaml`` is wrong.
+            UsageError: its path is not UTF-8.
         """
+        if not is_text(root):
+            raise UsageError(f"the town {str(root)!r} is not UTF-8, and the journal holds text: rename it")
         if (root / "mayor").is_dir():
             rigs = read_rigs_json(root)
             return cls(root, True, {rig: prefix for rig, prefix in rigs.items() if prefix}, tuple(rigs))
@@ -109,7 +112,7 @@ class Town:
     def init(cls, root: Path) -> Town:
         """Make a standalone town at ``root``; an existing one is left as it is."""
         root = Path(os.path.abspath(root))  # noqa: PTH100
-        if not cls.is_town(root):
+        if not cls.is_town(root) and is_text(root):
             root.mkdir(parents=True, exist_ok=True)
             (root / STANDALONE_MARKER).write_text(f"name: {json.dumps(root.name)}\n", encoding="utf-8")
         return cls.at(root)

@@ -81,3 +81,20 @@ def test_a_stale_move_changes_nothing(rounds: Rounds) -> None:
     (now,) = rounds.journal.members.of(RUN)
     assert now.state is MemberState.RUNNING
     assert rounds.journal.history(RUN) == []
+
+
+def test_of_two_that_end_the_same_group_the_slower_is_content(rounds: Rounds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spawn that undoes itself, and the Witness that has found its dead agent: both are right."""
+    assert rounds.actor.begin_nuke(RUN, "spawn-failed")
+    result = Ended(RUN, 1, (), 0.1)
+    with Journal(rounds.town.journal_path) as journal:
+        witness = Rounds(rounds.town, journal, ManualClock(boot=BOOT))
+        finish = witness.actor.finish_nuke
+        # The Witness comes between the spawn's look at the record and its own last words.
+        monkeypatch.setattr(rounds.actor, "_take_session", lambda *_: finish(result, Deeds(), ()))
+        slower = Deeds()
+        rounds.actor.finish_nuke(result, slower)
+        witness.close()
+    assert (slower.nuked, slower.errors) == ([], [])
+    assert [event.kind for event in rounds.journal.history(RUN)].count("nuked") == 1
+    assert rounds.actor.begin_nuke(RUN, "nuke") is None

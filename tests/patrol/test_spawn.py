@@ -14,6 +14,7 @@ import pytest
 
 from tests.patrol.command import GT, gt
 from tests.real.conftest import SETTINGS, Place
+from witness import Town, Witness
 from witness.errors import DeclarationError, SpawnError, UsageError
 from witness.journal import GroupState
 from witness.patrol import control
@@ -255,3 +256,15 @@ def test_a_town_whose_path_is_odd(tmp_path: Path, make_place: Callable[..., Plac
     [nuked] = place.witness.nuke(["x"])
     assert nuked.result
     assert not nuked.result.survivors
+
+
+def test_a_folder_that_is_not_text_is_one_line(tmp_path: Path) -> None:
+    """The system allows any bytes in a name; neither a town nor a working directory can be recorded by such a one."""
+    strange = tmp_path / os.fsdecode(b"caf\xe9")
+    strange.mkdir()
+    town = Town.init(tmp_path / "town")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        Witness(town).spawn("toast", workdir=strange, agent="sleep 60")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        Town.init(strange / "town")
+    assert list(strange.iterdir()) == []

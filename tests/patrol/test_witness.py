@@ -26,6 +26,7 @@ from witness.patrol import control
 from witness.patrol.spawning import Spawned
 from witness.supervise.proctree import identify, is_alive, send
 from witness.supervise.waiting import wait_gone
+from witness.town import Town
 from witness.transport.tmux import Tmux
 
 AGENT = ["sleep", "60"]
@@ -517,3 +518,31 @@ def test_done_after_the_witness_was_killed(scoped: Place) -> None:
     scoped.witness.done(spawned.group)
     until(lambda: state(scoped) is GroupState.NUKED, "no Witness came")
     assert not scoped.marked()
+
+
+def test_a_fault_of_our_own_does_not_end_the_supervision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from witness.patrol.daemon import Daemon
+
+    town = Town.init(tmp_path / "town")
+    town.make_runtime()
+    daemon, turns, said = Daemon(town), [], []
+
+    def turn() -> None:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise RuntimeError("nobody has thought of this")
+        daemon._stop()
+
+    monkeypatch.setattr(daemon, "_turn", turn)
+    monkeypatch.setattr("witness.patrol.daemon._say", said.append)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    monkeypatch.chdir(tmp_path)
+    try:
+        daemon.open()
+        daemon.run()
+    finally:
+        signal.set_wakeup_fd(-1)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert turns == [0, 1]
+    assert "nobody has thought of this" in said[0]

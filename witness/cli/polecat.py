@@ -12,6 +12,7 @@ from witness.cli.context import print_json
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
 from witness.cli.remembering import open_memory
+from witness.cli.told_to_end import undone_when_told_to_end
 from witness.errors import TownNotFoundError, UsageError
 from witness.patrol.order import Order
 from witness.patrol.witness import Nuked, Witness
@@ -82,7 +83,7 @@ def spawn(
         memory=memory,
         remember=open_memory,
     )
-    with Witness(_town_for(workdir)) as witness:
+    with undone_when_told_to_end(), Witness(_town_for(workdir)) as witness:
         spawned = witness.carry_out(order)
     if as_json:
         print_json(spawned.as_json())

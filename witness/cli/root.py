@@ -16,7 +16,13 @@ _OWN_OPTIONS = ("-h", "--help", "--version")
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 it failed, 2 bad usage or bad declaration."""
-    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _main(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:  # while a command was still being loaded
+        sys.exit(130)
+
+
+def _main(args: list[str]) -> None:
     if args and args[0] not in COMMANDS and args[0] not in _OWN_OPTIONS:
         args = _foreign(args)
     from witness.cli.program import run

@@ -231,11 +231,12 @@ class Actor:
 
     def begin_nuke(self, run: str, reason: str) -> Target | None:
         """Record that we are ending a group, and say whom that means; None when there is nothing left to do."""
-        group = self._journal.groups.get(run)
-        if group is None or group.state is GroupState.NUKED:
-            return None
         now = self._clock.monotonic()
         with self._journal.transaction():
+            # Read in here: another Witness, or a spawn that undoes itself, may be ending it at this very moment.
+            group = self._journal.groups.get(run)
+            if group is None or group.state is GroupState.NUKED:
+                return None
             self._journal.groups.want(run, Intent.NUKE, now, reason)
             self._journal.groups.detail(run, worker=self._me)
             if group.state is not GroupState.NUKING:
@@ -317,6 +318,9 @@ class Actor:
         left = {survivor.process for survivor in result.survivors}
         now = self._clock.monotonic()
         with self._journal.transaction():
+            current = self._journal.groups.get(result.run)
+            if current is None or current.state is not GroupState.NUKING:
+                return  # somebody else was ending it too, and was quicker
             for member in self._journal.members.of(result.run):
                 if member.state is MemberState.STOPPING:
                     event = MemberEvent.SURVIVORS if member.process in left else MemberEvent.TREE_GONE

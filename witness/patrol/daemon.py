@@ -16,6 +16,7 @@ import selectors
 import signal
 import socket
 import threading
+import traceback
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +123,9 @@ class Daemon:
                 except (WitnessError, OSError) as error:
                     _say(str(error))
                     select.select([], [], [], _PAUSE_SECONDS)
+                except Exception:  # noqa: BLE001 - a fault of ours must not leave every polecat unsupervised
+                    _say(f"a fault of our own; the supervision goes on\n{traceback.format_exc()}")
+                    select.select([], [], [], _PAUSE_SECONDS)
         finally:
             self._close()
 
@@ -141,6 +145,9 @@ class Daemon:
         (self._town.runtime / "witness.json").unlink(missing_ok=True)
         self._rounds.close()
         self._journal.close()
+        self._selector.close()
+        for connection in (self._listener, *self._callers):
+            connection.close()
 
     def _without_journal(self, error: JournalError) -> None:
         """Nothing may be done that cannot be recorded: say so, and try again at the next interval."""

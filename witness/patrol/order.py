@@ -16,7 +16,7 @@ from witness.declare.sidecar_spec import SidecarSpec
 from witness.declare.source import Source
 from witness.declare.types import resolve_specs
 from witness.errors import DeclarationError, Problem, UsageError
-from witness.names import GroupId, check_name
+from witness.names import GroupId, check_name, is_text
 from witness.patrol.task import Task, read_task
 from witness.settings import Settings, load_settings
 from witness.town import Town
@@ -171,6 +171,8 @@ def _place(town: Town, order: Order) -> tuple[str, Path, str, list[Problem]]:
         problems.append(Problem(f"Gas Town has a polecat {rig}/{order.polecat} with a worktree: choose another name"))
     if town.stopped(rig):
         problems.append(Problem(f"an emergency stop stands in {town.root}: nothing is spawned until it is over"))
+    if not is_text(workdir):
+        problems.append(Problem(f"{str(workdir)!r} is not UTF-8, and the journal holds text: rename it", "--workdir"))
     if not workdir.is_dir():
         problems.append(Problem(f"no directory {str(workdir)!r}: make it, or name another one", "--workdir"))
     return rig, workdir, session, problems
