@@ -28,6 +28,8 @@ LONGEST_QUOTE = 2000
 _SHORTEST_MOVED = 6
 # A locator over more lines than this is narrowed to where the quote is.
 _WIDEST = 60
+# Places of a quote that are no text match anything like it; a quote of many such is no quote.
+_MOST_WILD = 16
 # Blanks and colour codes inside a quote are not counted in it, but they are in the text.
 _SLACK = 4096
 
@@ -44,16 +46,10 @@ class Quote:
     """A quote as a pattern."""
 
     def __init__(self, quote: str) -> None:
-        import re2
-
         self.length = len(quote.encode("utf-8", "replace"))
         # Not split(): other blanks than these are characters that must be there.
         words = [_word(word) for word in re.split(r"[ \t\n\f\r]+", quote) if word]
-        options = re2.Options()
-        options.log_errors = False
-        options.encoding = re2.Options.Encoding.LATIN1  # bytes are compared, whatever they are
-        options.max_mem = 32 << 20
-        self._pattern: Any = re2.compile(rb"\s+".join(words), options) if words else None
+        self._pattern: Any = _compiled(rb"[ \t\n\f\r]+".join(words), "\ufffd" in quote) if words else None
 
     def spans(self, text: Text, start: int, end: int, most: int = 2) -> list[tuple[int, int]]:
         """Where it stands between two offsets, the first ``most`` times."""
@@ -76,10 +72,21 @@ class Quote:
 
 
 def _word(word: str) -> bytes:
+    # What readers are shown as U+FFFD was bytes that are no text, or a control character.
+    return rb"[^\x20-\x7e]+".join(re.escape(part.encode("utf-8", "replace")) for part in re.split("\ufffd+", word))
+
+
+def _compiled(pattern: bytes, wild: bool) -> Any:
+    if not wild:
+        # Words and blanks have nothing in common, so that no text makes this slow; re is quick to load and to search.
+        return re.compile(pattern)
     import re2
 
-    # What readers are shown as U+FFFD was bytes that are no text, or a control character.
-    return rb"[^\x20-\x7e]{1,4}".join(re2.escape(part.encode("utf-8", "replace")) for part in word.split("\ufffd"))
+    options = re2.Options()
+    options.log_errors = False
+    options.encoding = re2.Options.Encoding.LATIN1  # bytes are compared, whatever they are
+    options.max_mem = 32 << 20
+    return re2.compile(pattern, options)
 
 
 def _matches(pattern: Any, data: bytes, most: int) -> list[tuple[int, int]]:
@@ -142,6 +149,8 @@ class Checker:
             return _unverified(claim, quote, claim.path, f"{claim.path!r} {error.reason}")
         if not quote.replace("\ufffd", "").strip():
             return _unverified(claim, quote, text.name, f"{text.name} {claim.locator}: no text was quoted")
+        if len(re.findall("\ufffd+", quote)) > _MOST_WILD:
+            return _unverified(claim, quote, text.name, f"{text.name} {claim.locator}: most of the quote is no text")
         pattern = Quote(quote)
         locator = parse_locator(claim.locator)
         span = self._span(text, locator)

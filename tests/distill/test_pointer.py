@@ -40,7 +40,7 @@ def in_object(document: Any, keys: tuple[str, ...]) -> bool:
     return bool(keys) and isinstance(document, dict)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     document=DOCUMENTS,
     indent=st.sampled_from([None, 1]),

@@ -20,7 +20,7 @@ from sidecars.distill.text import Text, rune_start, shown
 from witness.clock import ManualClock
 
 Opened = Callable[..., Text]
-EACH_EXAMPLE = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EACH_EXAMPLE = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
