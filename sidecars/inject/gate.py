@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from sidecars.judge.verdict import Verdict
 from sidecars.sidecar_type import SidecarType
 from witness.assignment import Assignment
 from witness.clock import Clock
-from witness.journal import Decision, Journal
+from witness.journal import Journal
+from witness.journal.decisions import Said
 from witness.settings import Settings
 
 # Two messages whose sets of words agree to this share (of 100) say the same in other words.
@@ -68,7 +70,7 @@ class Gates:
         kind = self._kind
         if verdict.confidence < kind.threshold:
             return Ruling(f"threshold: {verdict.confidence} is below {kind.threshold}")
-        said = [each for each in self._journal.decisions.injected(self._run) if each.stage != "undelivered"]
+        said = self._journal.decisions.said(self._run)
         own = [each for each in said if each.sidecar == self._assignment.name]
         now = self._clock.monotonic()
         for refusal in (
@@ -95,7 +97,7 @@ class Gates:
     def _slot(self) -> str:
         return f"spoken:{self._run}"
 
-    def _duplicate(self, said: list[Decision], verdict: Verdict, message: str, now: float) -> str:
+    def _duplicate(self, said: list[Said], verdict: Verdict, message: str, now: float) -> str:
         recent = [each for each in said if now - each.monotonic < self._kind.duplicate_window]
         for each in reversed(recent):
             # What two rules of one sidecar say is two things, however alike the words: "was opened", "was changed".
@@ -104,13 +106,13 @@ class Gates:
                 return f"duplicate: {each.sidecar} said it {now - each.monotonic:.0f} s ago"
         return ""
 
-    def _said_before(self, own: list[Decision], verdict: Verdict) -> str:
+    def _said_before(self, own: list[Said], verdict: Verdict) -> str:
         # The ledger's reason begins with the rule's name.
         if verdict.once and any(each.reason.partition(",")[0] == verdict.rule for each in own):
             return f"once: rule {verdict.rule} has spoken in this run"
         return ""
 
-    def _cooldown(self, own: list[Decision], now: float) -> str:
+    def _cooldown(self, own: list[Said], now: float) -> str:
         if not own or not self._kind.cooldown:
             return ""
         left = self._kind.cooldown - (now - own[-1].monotonic)
@@ -159,8 +161,13 @@ def same_thing(one: str, other: str) -> bool:
     first, second = (" ".join(text.split()).casefold() for text in (one, other))
     if first == second:
         return True
-    if set(_NAMING.findall(one)) != set(_NAMING.findall(other)):
+    if _names(one) != _names(other):
         return False
     from rapidfuzz.fuzz import token_set_ratio
 
     return token_set_ratio(first, second) >= _SIMILAR
+
+
+@lru_cache(maxsize=1024)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(_NAMING.findall(text))

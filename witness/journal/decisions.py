@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from witness.journal.records import Decision, Usage
 
@@ -42,6 +42,15 @@ class CostRow:
 COSTS_BY = {"sidecar": "sidecar", "run": "run", "day": "date(time, 'unixepoch', 'localtime')"}
 
 
+class Said(NamedTuple):
+    """What the gates need to know of an earlier injection."""
+
+    sidecar: str
+    monotonic: float
+    message: str
+    reason: str
+
+
 class DecisionLog:
     """Reads and writes decisions. Caps and cooldowns are read from here, so a respawn resets none of them."""
 
@@ -61,6 +70,15 @@ class DecisionLog:
     def injected(self, run: str, sidecar: str = "") -> list[Decision]:
         """What was said in a run, oldest first; by one sidecar, or by all."""
         return self._select("run = ? AND outcome = 'injected' AND ? IN ('', sidecar)", run, sidecar, last=1000)
+
+    def said(self, run: str) -> list[Said]:
+        """What was said in a run and has reached the agent or may yet, oldest first."""
+        rows = self._journal.run(
+            "SELECT sidecar, monotonic, message, reason FROM decisions"
+            " WHERE run = ? AND outcome = 'injected' AND stage != 'undelivered' ORDER BY time, rowid",
+            run,
+        ).fetchall()  # fmt: skip
+        return [Said(*row) for row in rows]
 
     def queued(self, decision: str, nudge: str) -> None:
         """Record the file in which an injection waits; a stage that it has reached meanwhile stays."""
