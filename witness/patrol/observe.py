@@ -165,7 +165,8 @@ class Observer:
         for run in runs:
             group = self._journal.groups.get(run)
             if group and group.state is not GroupState.NUKED:
-                facts.append(self._fact(group, self._journal.members.of(run), None, nukes))
+                stopped = self._town.stopped(group.id.rig)
+                facts.append(self._fact(group, self._journal.members.of(run), None, nukes, stopped))
         return self._snapshot(facts, late=late, deep=False)
 
     def look(self, nukes: Collection[str] = (), *, late: bool = False) -> Snapshot:
@@ -183,8 +184,9 @@ class Observer:
         seen = self._journal.groups.seen_of_living()
         facts = []
         living = self._journal.groups.living()
+        stopped = {rig: self._town.stopped(rig) for rig in {group.id.rig for group in living}}
         for group in living:
-            fact = self._fact(group, members.get(group.id.run, []), table, nukes)
+            fact = self._fact(group, members.get(group.id.run, []), table, nukes, stopped[group.id.rig])
             # Pids of an earlier boot mean nothing now.
             known = seen.get(group.id.run, set()) if group.boot == self._clock.boot else set()
             facts.append(self._deepened(fact, kinship, panes, known))
@@ -208,7 +210,9 @@ class Observer:
         except WitnessError:  # tmux did not answer, or is not there any more
             return None
 
-    def _fact(self, group: Group, members: list[Member], table: Table | None, nukes: Collection[str]) -> GroupFact:
+    def _fact(
+        self, group: Group, members: list[Member], table: Table | None, nukes: Collection[str], stopped: bool
+    ) -> GroupFact:
         run_dir = f"{self._runs}/{group.id.run}"
         this_boot = group.boot == self._clock.boot
         facts = []
@@ -228,7 +232,7 @@ class Observer:
             tuple(facts),
             started=_started(Path(run_dir)) if group.state is GroupState.SPAWNING and this_boot else None,
             busy=group.id.run in nukes or group.id.run in self.spawning or (this_boot and _worker_alive(group, table)),
-            stopped=self._town.stopped(group.id.rig),
+            stopped=stopped,
         )
 
     def _deepened(self, fact: GroupFact, kinship: Kinship, panes: _Panes | None, seen: set[ProcessId]) -> GroupFact:
@@ -258,8 +262,10 @@ class Observer:
         """Marked processes of runs that the journal itself knows to be over; a strange marker is another town's."""
         found: dict[str, set[ProcessId]] = {}
         for process, marker in carried.items():
-            group = GroupId.from_marker(marker)
-            if group and group.run not in living:
+            # Nearly all of them: a marker's last part is the run.
+            if marker.rpartition("/")[2] in living:
+                continue
+            if group := GroupId.from_marker(marker):
                 found.setdefault(group.run, set()).add(process)
         return {run: frozenset(processes) for run, processes in found.items() if self._journal.groups.get(run)}
 

@@ -81,7 +81,7 @@ class Rounds:
         over = [(run, reason) for run, reason in self.follower.look(deeds.errors, wait=wait) if run not in nukes]
         runs = {run for run, _ in over}
         snapshot = self.observer.look(nukes, late=late)
-        deeds.errors.extend(self.deliveries.settle(self.journal.groups.living()))
+        deeds.errors.extend(self.deliveries.settle([fact.group for fact in snapshot.groups]))
         ends = self._decide(snapshot, {*nukes, *runs}, deeds)
         return len(snapshot.groups), over + [(run, reason) for run, reason in ends if run not in runs]
 
