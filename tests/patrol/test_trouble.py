@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.patrol.command import gt
+from tests.patrol.command import gt, gt_json
 from tests.patrol.test_witness import until
 from tests.real.conftest import SETTINGS, Place
 from witness.errors import JournalCorruptError, JournalError
 from witness.journal import Journal, MemberState
 from witness.patrol import control
 from witness.supervise.proctree import is_alive
+from witness.supervise.waiting import wait_gone
 
 AGENT = ["sleep", "60"]
 
@@ -237,3 +239,45 @@ def test_a_town_without_permission_to_write_is_one_line(place: Place) -> None:
         _one_line(gt(place.work, "polecat", "spawn", "y", "--agent", "sleep 9"))
     finally:
         (place.town.root / ".runtime").chmod(0o700)
+
+
+# -- a town that is moved or deleted --------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+def test_a_town_that_was_moved_goes_on_in_its_new_place(place: Place, tmp_path: Path) -> None:
+    """The Witness of the old place leaves by itself; the next command starts one that adopts who lives."""
+    (place.town.root / "settings" / "witness.yaml").write_text(SETTINGS + "patrol_interval: 100ms\n")
+    spawned = place.spawn("x", AGENT, daemon=True)
+    old = control.witness_process(place.town)
+    assert old
+    moved = place.town.root.rename(tmp_path / "moved")
+    try:
+        assert not wait_gone({old}, 20)
+        assert not place.town.root.exists()
+        assert "was moved or deleted" in (moved / ".runtime" / "witness" / "witness.log").read_text()
+        assert is_alive(spawned.agent)
+        assert gt_json(moved, "witness", "patrol")["checked"] == 1
+        done = gt(moved, "polecat", "nuke", "x")
+        assert (done.returncode, "none survived" in done.stdout) == (0, True), done
+        assert not is_alive(spawned.agent)
+        assert gt(moved, "witness", "stop").returncode == 0
+    finally:
+        moved.rename(place.town.root)
+
+
+@pytest.mark.real
+def test_the_witness_of_a_deleted_town_leaves(place: Place) -> None:
+    (place.town.root / "settings" / "witness.yaml").write_text(SETTINGS + "patrol_interval: 100ms\n")
+    spawned = place.spawn("x", AGENT, daemon=True)
+    old = control.witness_process(place.town)
+    assert old
+    members = {member.process for member in place.members("x").values() if member.process}
+    shutil.rmtree(place.town.root)
+    try:
+        assert not wait_gone({old}, 20)
+        assert is_alive(spawned.agent), "nobody is ended whose record is gone"
+        assert not place.town.root.exists()
+    finally:
+        for process in members:
+            place.kill(process)

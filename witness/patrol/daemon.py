@@ -96,7 +96,8 @@ class Daemon:
 
     def open(self) -> None:
         """Bind the socket and record who we are; from now on requests are taken."""
-        os.chdir(self._town.runtime)  # a relative path is short enough for the kernel
+        self._runtime = str(self._town.runtime)
+        os.chdir(self._runtime)  # a relative path is short enough for the kernel
         Path("witness.sock").unlink(missing_ok=True)
         self._listener.bind("witness.sock")
         self._listener.listen(128)
@@ -117,6 +118,9 @@ class Daemon:
         try:
             while not self._stopping:
                 try:
+                    if self._is_homeless():
+                        _say(f"{self._town.root} was moved or deleted: this Witness leaves; its polecats live on")
+                        return
                     self._turn()
                 except JournalError as error:
                     self._without_journal(error)
@@ -128,6 +132,15 @@ class Daemon:
                     select.select([], [], [], _PAUSE_SECONDS)
         finally:
             self._close()
+
+    def _is_homeless(self) -> bool:
+        """Whether our working directory is not the town's runtime any more: whoever asks there needs a new Witness."""
+        try:
+            here = os.stat(".")  # noqa: PTH116 - at each turn
+            there = os.stat(self._runtime)  # noqa: PTH116
+        except FileNotFoundError:
+            return True
+        return (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
@@ -141,8 +154,8 @@ class Daemon:
             self._journal.note(self._clock.wall(), "witness-stopped", pid=os.getpid())
         except JournalError as error:
             _say(str(error))
-        (self._town.runtime / "witness.sock").unlink(missing_ok=True)
-        (self._town.runtime / "witness.json").unlink(missing_ok=True)
+        for name in ("witness.sock", "witness.json"):
+            Path(name).unlink(missing_ok=True)  # in our own folder, also when another town stands in its old place
         self._rounds.close()
         self._journal.close()
         self._selector.close()
