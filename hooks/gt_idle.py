@@ -14,6 +14,9 @@ import gt_deliver
 
 # Between two looks at what no event tells of: the client's death, a nudge that was for later, a new turn.
 TICK = 3.0
+# A client that does not know background hooks would wait for this one before it takes a prompt. Older ones are left to
+# the Witness, which types.
+OLDEST = (2, 1, 120)
 # The Stop hook of the same instant comes first, and with it what waits already.
 GRACE = 1.0
 
@@ -23,6 +26,8 @@ def watch(spool, queue):
     fields = gt_deliver.parsed(read_some())
     # Without a prompt to sit at (claude -p) the client would wait for us at its end, and we for its end.
     if not queue or fields.get("agent_id") or os.environ.get("CLAUDE_CODE_ENTRYPOINT") != "cli":
+        return 0
+    if client_version(os.environ.get("AI_AGENT", "")) < OLDEST:
         return 0
     mine = f"{spool}/idle"
     client = os.getppid()
@@ -37,6 +42,14 @@ def watch(spool, queue):
             return 2
         wait(TICK)
     return 0
+
+
+def client_version(agent):
+    """The client's version as it names itself to its hooks, ``claude-code_2-1-197_harness``; () when it does not."""
+    parts = agent.split("_")
+    if len(parts) < 2 or not all(number.isdigit() for number in parts[1].split("-")):
+        return ()
+    return tuple(int(number) for number in parts[1].split("-"))
 
 
 def read_some():

@@ -10,8 +10,11 @@ from pathlib import Path
 from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import MessagesServer, Request, say, use
 from witness.clock import SystemClock
+from witness.transport.clients import CLAUDE
 from witness.transport.event_spool import SpoolReader
+from witness.transport.idle import IdlePoller
 from witness.transport.nudge_queue import Nudge, NudgeQueue
+from witness.transport.tmux import Tmux
 
 
 def queue_of(session: Session) -> NudgeQueue:
@@ -138,11 +141,19 @@ def test_an_idle_agent_is_woken_within_five_seconds(server: MessagesServer, sess
     assert times_said(server, "there is news") == 1
 
 
-def test_an_agent_that_was_never_asked_anything_is_woken_too(server: MessagesServer, session: Session) -> None:
+def test_an_agent_that_was_never_asked_anything_gets_it_typed(
+    server: MessagesServer, session: Session, tmux: Tmux
+) -> None:
     session.start()
-    wait_until((session.spool / "idle").exists, "the watch beside the prompt")
-    queue_of(session).enqueue(Nudge("mayor", "begin"))
+    wait_until(lambda: SpoolReader(session.spool).read(), "the session's first event")
+    # Its hook is about to drain: what it takes now would be told with the first prompt.
+    queue_of(session).enqueue(Nudge("mayor", "begin", deliver_after=time.time() + 1))
+    poller, began = IdlePoller(tmux, SystemClock()), time.monotonic()
+    wait_until(lambda: poller.tick(session.name, CLAUDE, session.queue) == 1, "the poller to type")
     assert "[from mayor] begin" in server.wait_for_count(1, timeout=15).news
+    assert time.monotonic() - began < 8
+    wait_until(session.idle, "the end of the turn")
+    assert times_said(server, "[from mayor] begin") == 1
 
 
 def test_a_client_that_the_agent_starts_below_itself_takes_nothing(

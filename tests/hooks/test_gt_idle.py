@@ -20,7 +20,7 @@ class Watch:
 
     def __init__(self, polecat: Polecat) -> None:
         self.polecat = polecat
-        environ = {**polecat.environ, "CLAUDE_CODE_ENTRYPOINT": "cli"}
+        environ = {**polecat.environ, "CLAUDE_CODE_ENTRYPOINT": "cli", "AI_AGENT": "claude-code_2-1-197_harness"}
         self.process = subprocess.Popen(
             [*HOOK, "Idle"], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -94,7 +94,7 @@ def test_a_later_watch_takes_over(polecat: Polecat, watch: Watch) -> None:
 
 
 def test_it_does_not_outlive_its_client(polecat: Polecat, tmp_path: Path) -> None:
-    environ = {**polecat.environ, "CLAUDE_CODE_ENTRYPOINT": "cli"}
+    environ = {**polecat.environ, "CLAUDE_CODE_ENTRYPOINT": "cli", "AI_AGENT": "claude-code_2-1-197_harness"}
     client = subprocess.Popen(
         ["sh", "-c", '"$@" </dev/null & wait', "client", *HOOK, "Idle"], env=environ, stderr=subprocess.PIPE
     )
@@ -110,7 +110,16 @@ def test_it_does_not_outlive_its_client(polecat: Polecat, tmp_path: Path) -> Non
     client.stderr.close()
 
 
-@pytest.mark.parametrize("variables", [{"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, {}])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "AI_AGENT": "claude-code_2-1-197_harness"},
+        {"AI_AGENT": "claude-code_2-1-197_harness"},
+        {"CLAUDE_CODE_ENTRYPOINT": "cli", "AI_AGENT": "claude-code_2-1-9_harness"},
+        {"CLAUDE_CODE_ENTRYPOINT": "cli", "AI_AGENT": "claude-code_next_harness"},
+        {"CLAUDE_CODE_ENTRYPOINT": "cli"},
+    ],
+)
 def test_without_a_prompt_to_sit_at_there_is_no_watch(polecat: Polecat, variables: dict[str, str]) -> None:
     polecat.say("hello")
     ran = polecat.run("Idle", env={**polecat.environ, **variables})

@@ -140,6 +140,28 @@ def test_a_screen_that_moves_between_two_looks_is_left_alone(tmux: Tmux, tmp_pat
     assert pane.took() == []
 
 
+def test_a_blinking_cursor_is_no_movement(tmux: Tmux, tmp_path: Path) -> None:
+    pane = Pane(tmux, tmp_path)
+    pane.queue.enqueue(Nudge("mayor", "hello"))
+    assert pane.tick() == 0
+    look = pane.poller._looks["toast"]
+    pane.poller._tmux = _Blinking(tmux)  # type: ignore[assignment]
+    assert pane.poller.tick("toast", CLAUDE, pane.queue.folder) == 1, look
+
+
+class _Blinking:
+    """tmux whose cursor has just turned into a reversed blank."""
+
+    def __init__(self, tmux: Tmux) -> None:
+        self._tmux = tmux
+
+    def screen(self, session: str) -> str:
+        return self._tmux.screen(session).replace("❯", "❯\u00a0\x1b[7m \x1b[0m", 1)
+
+    def in_mode(self, session: str) -> bool:
+        return self._tmux.in_mode(session)
+
+
 def test_two_looks_too_close_together_prove_nothing(tmux: Tmux, tmp_path: Path) -> None:
     pane = Pane(tmux, tmp_path)
     pane.queue.enqueue(Nudge("mayor", "hello"))

@@ -15,7 +15,7 @@ from witness.journal import Group, GroupState
 from witness.town import Town
 from witness.transport import wording
 from witness.transport.clients import client_for
-from witness.transport.idle import IdlePoller, Typist
+from witness.transport.idle import WATCH, IdlePoller, Typist
 from witness.transport.nudge_queue import Nudge, NudgeQueue
 from witness.transport.tmux import Tmux
 
@@ -97,12 +97,12 @@ def _wait_idle(town: Town, group: Group, queue: NudgeQueue, file: str) -> bool:
     """Whether it left the queue in time: drained by the client's hooks, or typed into a prompt proven idle."""
     poller = IdlePoller(Tmux(town.socket), SystemClock())
     client = client_for(group.agent)
-    hooked = client.wakes and (town.run_dir(group.id.run) / "spool" / "client").exists()
+    watched = town.run_dir(group.id.run) / "spool" / WATCH
     deadline = time.monotonic() + _IDLE_SECONDS
     while time.monotonic() < deadline:
         if queue.was_drained(file):
             return True
-        if not hooked:
+        if not watched.exists():
             poller.tick(group.session, client, queue.folder, group.id.run)
         time.sleep(_LOOK)
     return queue.was_drained(file)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections import deque
 from collections.abc import Iterable
 
 from witness.clock import Clock
@@ -11,14 +13,14 @@ from witness.journal import Group, GroupState, Journal
 from witness.town import Town
 from witness.transport import claims
 from witness.transport.clients import client_for
-from witness.transport.idle import IdlePoller
+from witness.transport.idle import WATCH, IdlePoller
 from witness.transport.nudge_queue import NudgeQueue
 from witness.transport.receipts import settle_deliveries
 from witness.transport.tmux import Tmux
 
 # Between two looks at queues of idle agents; two looks must agree before anything is typed.
 TICK = 2.0
-# A client whose own hooks wake it is given this long before its prompt is looked at.
+# Where the client's own hook watches beside the prompt it is given this long before the prompt is looked at.
 _HOOKS_FIRST = 10.0
 _WORKING = (GroupState.RUNNING, GroupState.DEGRADED)
 
@@ -36,6 +38,8 @@ class Deliveries:
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
         self._town, self._journal, self._clock = town, journal, clock
         self._poller = IdlePoller(tmux, clock)
+        self._typing: threading.Thread | None = None
+        self._complaints: deque[str] = deque()
 
     def settle(self, groups: Iterable[Group]) -> list[str]:
         """Fold what became of the nudges of these groups into the journal; returns what could not be done."""
@@ -56,18 +60,32 @@ class Deliveries:
         return errors
 
     def tick(self, groups: Iterable[Group]) -> list[str]:
-        """Type what waits into prompts that are proven idle; returns what could not be done."""
-        errors = []
+        """Type what waits into prompts that are proven idle; returns what could not be done since the last tick.
+
+        In a thread of its own, so that a client that is slow to draw keeps no respawn waiting.
+        """
+        if self._typing is None or not self._typing.is_alive():
+            due = [group for group in groups if self._is_due(group)]
+            if due:
+                self._typing = threading.Thread(target=self._type, args=(due,), name="typing", daemon=True)
+                self._typing.start()
+        errors = list(self._complaints)
+        self._complaints.clear()
+        return errors
+
+    def _type(self, groups: list[Group]) -> None:
         for group in groups:
-            if group.state not in _WORKING or not self._due(group):
-                self._poller.forget(group.session)
-                continue
             folder = self._town.queue_dir(group.session)
             try:
                 self._poller.tick(group.session, client_for(group.agent), folder, group.id.run)
             except (TmuxError, OSError) as error:
-                errors.append(f"{group.id.address}: what waits for it could not be typed in: {error}")
-        return errors
+                self._complaints.append(f"{group.id.address}: what waits for it could not be typed in: {error}")
+
+    def _is_due(self, group: Group) -> bool:
+        if group.state in _WORKING and self._due(group):
+            return True
+        self._poller.forget(group.session)
+        return False
 
     def _due(self, group: Group) -> bool:
         client = client_for(group.agent)
@@ -76,8 +94,8 @@ class Deliveries:
             return False
         stamp = names[0].partition("-")[0]
         age = self._clock.wall() - int(stamp) / 1e9 if stamp.isdigit() else _HOOKS_FIRST
-        hooked = client.wakes and (self._town.run_dir(group.id.run) / "spool" / "client").exists()
-        return age >= (_HOOKS_FIRST if hooked else 0)
+        watched = client.wakes and (self._town.run_dir(group.id.run) / "spool" / WATCH).exists()
+        return age >= (_HOOKS_FIRST if watched else 0)
 
     def close(self, group: Group) -> list[str]:
         """Its agent has ended: what it never got goes to the dead-letter folder, with that as the reason."""

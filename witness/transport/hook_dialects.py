@@ -15,8 +15,9 @@ PROGRAM = "gt_hook.py"
 _TIMEOUT = 10
 # A watch beside an idle prompt lasts as long as the agent may sit there.
 _WATCH = 7 * 24 * 3600
-# After these the agent may sit at its prompt: a background hook waits beside it and wakes it when a nudge comes.
-_RESTING = ("SessionStart", "Stop")
+# After this the agent sits at its prompt: a background hook waits beside it and wakes it when a nudge comes. Not after
+# SessionStart, where some versions wait for a background hook before they show the prompt.
+_RESTING = "Stop"
 
 Handler = dict[str, Any]
 
@@ -58,7 +59,7 @@ def _claude(event: str) -> list[Handler]:
         return {"type": "command", "command": program, "args": args, "timeout": timeout}
 
     handlers = [handler(event, _TIMEOUT)]
-    if event in _RESTING:
+    if event == _RESTING:
         handlers.append({**handler("Idle", _WATCH), "asyncRewake": True})
     return handlers
 

@@ -19,11 +19,14 @@ from witness.transport.clients import Client
 from witness.transport.nudge_queue import NudgeQueue
 from witness.transport.tmux import Tmux
 
+# In a run's spool: the client's own hook watches beside the prompt.
+WATCH = "idle"
 # Two looks this far apart must show the same idle screen.
 STILL = 1.5
 # What a prompt takes is a screenful, not a book.
 _ROOM = 4000
-_SHOWN_SECONDS = 2.0
+# A client on a busy machine takes a second and more to draw what it was given.
+_SHOWN_SECONDS = 5.0
 _STEP = 0.05
 _STYLE = re.compile(r"\x1b\[([0-9;:]*)m")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9])")
@@ -153,12 +156,14 @@ class IdlePoller:
         """
         screen = self._tmux.screen(session)
         now = self._clock.monotonic()
+        # The cursor blinks, and is a blank more or less at the line's end.
+        plain = "\n".join(line.rstrip() for line in _ESCAPE.sub("", screen).split("\n"))
         before = self._looks.get(session)
         if read_prompt(screen, client).state is not PromptState.IDLE or self._tmux.in_mode(session):
             self.forget(session)
             return 0
-        if before is None or before.screen != screen:
-            self._looks[session] = _Look(now, screen)
+        if before is None or before.screen != plain:
+            self._looks[session] = _Look(now, plain)
             return 0
         if now - before.at < STILL:
             return 0
