@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patrol.command import gt, gt_json
+from tests.patrol.command import GT, bare_environment, gt, gt_json
 from tests.patrol.test_witness import until
 from tests.real.conftest import SETTINGS, Place
 from witness.errors import JournalCorruptError, JournalError
@@ -281,3 +281,22 @@ def test_the_witness_of_a_deleted_town_leaves(place: Place) -> None:
     finally:
         for process in members:
             place.kill(process)
+
+
+@pytest.mark.real
+def test_a_done_waits_for_a_locked_journal(place: Place) -> None:
+    """An agent says it once; somebody who copies the journal holds it for longer than any transaction of ours."""
+    spawned = place.spawn("x", AGENT)
+    environment = bare_environment() | {"GT_WITNESS_GROUP": spawned.group.marker}
+    with closing(sqlite3.connect(place.town.journal_path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        command = [*GT, "done"]
+        done = subprocess.Popen(command, cwd=place.town.root, env=environment, stderr=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):  # longer than the five seconds of everybody else
+            done.wait(8)
+        other.execute("ROLLBACK")
+    _, said = done.communicate(timeout=40)
+    # It bears the polecat's marker, and on a busy machine may end with it before it has said good-bye.
+    assert said == ""
+    assert not wait_gone({spawned.agent}, 20)
+    assert [event.kind for event in place.witness.journal.history(spawned.group.run)].count("done") == 1

@@ -14,6 +14,9 @@ from witness.names import GroupId
 from witness.patrol.witness import Witness
 from witness.town import Town
 
+# An agent says it once, and takes a failure for the end of the matter.
+_PATIENCE = 30.0
+
 
 class _Done(click.Command):
     """Keeps the arguments as they were given: the real ``gt done`` has flags that we need not know."""
@@ -39,7 +42,7 @@ def done(ctx: click.Context, status: str) -> None:
     """
     group = own_group()
     town = Town.find()
-    with Witness(town) as witness:
+    with Witness(town, patience=_PATIENCE) as witness:
         group = group or _followed(witness)
         if group is None:
             raise click.UsageError("gt done is for polecats: GT_WITNESS_GROUP is not set here")

@@ -30,18 +30,22 @@ class Journal:
         decisions: what the sidecars decided, said and spent.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience: float | None = None) -> None:
         """Open the journal at ``path``, making it when there is none.
+
+        Args:
+            path: its file.
+            patience: seconds to wait for another writer; five when None, longer than any transaction of ours.
 
         Raises:
             JournalCorruptError: the file is damaged.
             JournalError: it cannot be opened, read or written (no room, read-only, locked for too long).
         """
-        self.path = path
+        self.path, self._patience = path, _BUSY_SECONDS if patience is None else patience
         with self._told():
             old = os.umask(0o077)
             try:
-                self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+                self._db = sqlite3.connect(path, timeout=self._patience, isolation_level=None)
                 self._db.execute("PRAGMA journal_mode = WAL")
                 # A crash of the machine may lose the last commits, never the database; a crash of ours loses nothing.
                 self._db.execute("PRAGMA synchronous = NORMAL")
@@ -101,7 +105,7 @@ class Journal:
                     f"the journal {self.path} is damaged ({text}): 'gt doctor --fix' sets it aside"
                 ) from error
             if "locked" in text:
-                text += f"; somebody holds it for more than {_BUSY_SECONDS:.0f} s"
+                text += f"; somebody holds it for more than {self._patience:.0f} s"
             raise JournalError(f"the journal {self.path} cannot be used: {text}") from error
 
     def run(self, sql: str, *values: Any) -> sqlite3.Cursor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,15 +60,23 @@ class Witness:
     Args:
         town: the town, from ``Town.find()`` or ``Town.at(path)``.
         clock: time.
+        patience: seconds to wait for whoever holds the journal; see ``Journal``.
         environ: where the caller's own polecat is read from; that of the process and its ancestors when None.
     """
 
-    def __init__(self, town: Town, *, clock: Clock | None = None, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        town: Town,
+        *,
+        clock: Clock | None = None,
+        environ: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> None:
         self.town = town
         self._clock = clock or SystemClock()
         self._outer = tmux_around(environ)
         town.make_runtime()
-        self.journal = Journal(town.journal_path)
+        self.journal = Journal(town.journal_path, patience)
         self._rounds = Rounds(town, self.journal, self._clock, self._outer)
 
     def __enter__(self) -> Self:
@@ -221,15 +230,11 @@ class Witness:
             raise RunEndedError(f"the run {group.run} of {group.address} is over: its done was dropped")
         # Whoever calls this mostly runs inside of the polecat, and is given a moment to end by itself. A Witness that
         # has yet to start would use that moment up.
-        failure = None
-        try:
+        # What keeps it from starting may pass (a journal that is locked): the poke below tries again.
+        with contextlib.suppress(WitnessError):
             control.start_witness(self.town, self._outer)
-        except WitnessError as error:
-            failure = error
         self.journal.groups.want(group.run, Intent.DONE, self._clock.monotonic(), status)
         self.journal.note(self._clock.wall(), "done", group.run, status=status)
-        if failure is not None:
-            raise failure
         self.poke(group.run)
 
     def poke(self, run: str) -> None:
