@@ -142,12 +142,17 @@ def test_the_marker_is_read_from_the_environment_of_others() -> None:
         assert _me(bare) not in carried
 
 
-def test_a_marker_that_comes_with_an_exec_is_seen_at_the_next_look() -> None:
+@pytest.mark.parametrize("settled", [100, -1], ids=["young", "settled"])
+def test_a_marker_that_comes_with_an_exec_is_seen_at_the_next_look(
+    settled: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proctree, "_SETTLED", settled)
     script = f"read go; GT_WITNESS_GROUP={MARKER} exec sleep 60"
     child = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, env={"PATH": os.environ["PATH"]})
     assert child.stdin
     try:
         markers, me = Markers(), _me(child)
+        assert me not in markers.read(read_table())
         assert me not in markers.read(read_table())
         child.stdin.write(b"go\n")
         child.stdin.close()

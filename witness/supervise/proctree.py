@@ -21,6 +21,8 @@ LINUX = sys.platform.startswith("linux")
 _MARKER = f"{MARKER_VARIABLE}=".encode()
 # Most environments fit; a larger buffer would be mapped and unmapped for each of thousands of processes.
 _ENVIRONMENT_CHUNK = 32768
+# A second, in the units of ProcessId.started: an exec follows its fork in far less.
+_SETTLED = 100 if LINUX else 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,13 @@ class Row:
         process: its identity.
         parent: pid of its parent.
         defunct: it has ended and waits to be reaped; it is dead.
+        name: the kernel's short name of it, which an exec changes; empty where nobody asked.
     """
 
     process: ProcessId
     parent: int
     defunct: bool
+    name: bytes = b""
 
 
 Table = Mapping[int, Row]
@@ -69,7 +73,7 @@ def _row(pid: int) -> Row | None:
     fields = data[data.rindex(b")") + 2 :].split(b" ", 20)
     # A process whose first thread has ended shows as defunct while its other threads run on.
     defunct = fields[0] == b"X" or (fields[0] == b"Z" and int(fields[17]) < 2)
-    return Row(ProcessId(pid, int(fields[19])), int(fields[1]), defunct)
+    return Row(ProcessId(pid, int(fields[19])), int(fields[1]), defunct, data[data.index(b"(") + 1 : data.rindex(b")")])
 
 
 def _read_psutil() -> dict[int, Row]:
@@ -181,17 +185,27 @@ class Markers:
 
     def __init__(self) -> None:
         self._known: dict[ProcessId, str] = {}
+        self._without: dict[ProcessId, bytes] = {}
 
     def read(self, table: Table) -> dict[ProcessId, str]:
         """The marker of every living process in the table that carries one."""
-        known = {}
+        newest = max((row.process.started for row in table.values()), default=0)
+        known: dict[ProcessId, str] = {}
+        without: dict[ProcessId, bytes] = {}
         for row in table.values():
+            process = row.process
             if row.defunct:
                 continue
-            # Only what we found is remembered: a process between fork and exec shows its parent's environment.
-            known[row.process] = self._known.get(row.process) or _marker_of(row.process.pid)
-        self._known = {process: marker for process, marker in known.items() if marker}
-        return self._known
+            if row.name and self._without.get(process) == row.name:
+                without[process] = row.name
+            elif marker := self._known.get(process) or _marker_of(process.pid):
+                known[process] = marker
+            elif newest - process.started > _SETTLED:
+                # That it has none is believed only of one that is settled, and only until its name changes: between
+                # fork and exec a process shows its parent's environment.
+                without[process] = row.name
+        self._known, self._without = known, without
+        return known
 
 
 def _marker_of(pid: int) -> str:
