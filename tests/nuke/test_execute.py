@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs import BY_NAME, Record, alive
+from witness.clock import SystemClock
 from witness.identity import ProcessId
 from witness.nuke.execute import Ended, end_groups
 from witness.nuke.plan import Target, foreign_to, is_inside
@@ -213,6 +214,24 @@ def test_what_a_further_net_holds_is_ended_too(stage: Stage) -> None:
     held = stage.sleeper()
     end_groups([_target()], _nobody, GRACE, extra=lambda run: {held.pid} if run == "run1" else set())
     assert not _lives(held)
+
+
+class _SleepyClock(SystemClock):
+    """A minute passes between any two questions: the caller is suspended again and again."""
+
+    passed = 0.0
+
+    def monotonic(self) -> float:
+        self.passed += 60.0
+        return super().monotonic() + self.passed
+
+
+@pytest.mark.parametrize("name", ["plain", "stubborn"])
+def test_a_caller_that_is_suspended_asks_and_forces_before_it_gives_up(stage: Stage, name: str) -> None:
+    record, leader = stage.program(name)
+    (ended,) = end_groups([_target(leader)], _nobody, GRACE, clock=_SleepyClock())
+    assert ended.survivors == ()
+    assert not record.survivors()
 
 
 def test_a_survivor_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ under us, then KILL. What a last look still finds is a survivor, and is reported
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from witness.supervise.waiting import ExitWatch
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
 _KILL_SECONDS = 2.0
 _LOOKS_THAT_PROVE = 2
+_MOMENT_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,17 @@ class Ended:
 
 @dataclass
 class _Ending:
-    """One group on its way out."""
+    """One group on its way out.
+
+    Both limits are counted from the act that they follow: whoever is suspended for a while between two looks has still
+    asked before it forces, and forced before it gives up.
+    """
 
     target: Target
-    term_until: float
-    kill_until: float
+    grace: float
     began: float
+    term_until: float = math.inf
+    kill_until: float = math.inf
     known: set[ProcessId] = field(default_factory=set)
     living: set[ProcessId] = field(default_factory=set)
     asked: set[ProcessId] = field(default_factory=set)
@@ -80,7 +87,10 @@ class _Ending:
             return False
         if not found:
             return True
-        return self._ask(found) if now < self.term_until else self._force(found)
+        if self.term_until == math.inf:
+            self.term_until = now + self.grace
+            return self._ask(found)
+        return self._ask(found) if now < self.term_until else self._force(found, now)
 
     def _ask(self, found: set[ProcessId]) -> bool:
         for process in found - self.asked:
@@ -93,7 +103,7 @@ class _Ending:
             send(process, signal.SIGCONT)
         return False
 
-    def _force(self, found: set[ProcessId]) -> bool:
+    def _force(self, found: set[ProcessId], now: float) -> bool:
         # Reapers last: while they live, an orphan falls to them and not out of the tree.
         doomed = found - self.target.keepers or found
         fresh = doomed - self.stopped
@@ -104,6 +114,7 @@ class _Ending:
             return True
         for process in doomed:
             send(process, signal.SIGKILL)
+        self.kill_until = min(self.kill_until, now + _KILL_SECONDS)
         return False
 
 
@@ -132,7 +143,7 @@ def end_groups(
     clock = clock or SystemClock()
     markers = markers or Markers()
     now = clock.monotonic()
-    endings = [_Ending(goal, now + grace, now + grace + _KILL_SECONDS, now) for goal in targets]
+    endings = [_Ending(goal, grace, now) for goal in targets]
     with ExitWatch() as watch:
         watched: set[ProcessId] = set()
         while open_ones := [ending for ending in endings if ending.finished is None]:
@@ -166,8 +177,11 @@ def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:
     waits = {id(ending): set(ending.waits_for) for ending in endings}
     while waits and all(waits.values()):
         now = clock.monotonic()
-        limits = [limit for ending in endings for limit in (ending.term_until, ending.kill_until) if limit > now]
+        limits = [limit for ending in endings for limit in (ending.term_until, ending.kill_until) if now < limit < math.inf]  # noqa: E501 # fmt: skip
         if not limits:
+            # All limits passed while we were suspended: those who were sent a signal just now get a moment to take it.
+            while watch.wait(_MOMENT_SECONDS):
+                pass
             return
         gone = watch.wait(min(limits) - now)
         if not gone and clock.monotonic() >= min(limits):
