@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.leftovers import processes_under, sweep_tmux_sockets
 
 # A loaded machine draws examples slowly; that says nothing about what is tested.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
+_BEGAN: pytest.StashKey[float] = pytest.StashKey()
 _KEPT = {
     "PATH",
     "HOME",
@@ -32,3 +36,20 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name not in _KEPT and not name.startswith("PYTEST_"):
             monkeypatch.delenv(name)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_BEGAN] = time.time()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A session that leaves a process behind has failed, whatever its tests say."""
+    if hasattr(session.config, "workerinput"):
+        return  # the others still work
+    sweep_tmux_sockets(session.config.stash[_BEGAN])
+    factory = getattr(session.config, "_tmp_path_factory", None)
+    left = processes_under(factory.getbasetemp()) if factory else []
+    if left:
+        session.config.get_terminal_writer().line("\nleft behind:\n  " + "\n  ".join(left), red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
