@@ -31,6 +31,6 @@ SHARED: dict[str, frozenset[str]] = {
     "molecule": frozenset(["lint", "vars"]),
     "nudge": frozenset(),
     "peek": frozenset(),
-    "polecat": frozenset(["spawn"]),
+    "polecat": frozenset(["spawn", "reset"]),
     "witness": frozenset(["run", "patrol", "install"]),
 }
