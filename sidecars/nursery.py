@@ -28,6 +28,8 @@ from typing import NoReturn
 from witness.names import MARKER_VARIABLE
 
 _IDLE_SECONDS = 60.0
+# As the loop's own code for a journal that was taken away.
+_REMOVED = 5
 _LARGEST_LOG = 1_000_000
 _RECORD_WIDTH = 100
 # What a sidecar imports between its fork and its first look.
@@ -236,6 +238,9 @@ class Nursery:
         setproctitle.setproctitle(f"gt-sidecar {marker} {name}")
 
         def tell_ready() -> None:
+            if not Path(assignment).exists():
+                # Everything was removed while we came up, and we made it anew: nobody wants us there.
+                sys.exit(_REMOVED)
             os.write(ready, b"r")
             os.close(ready)
 
