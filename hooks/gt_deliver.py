@@ -46,7 +46,7 @@ def take(queue, fields, event):
         session, tool = str(fields.get("session_id") or ""), str(fields.get("tool_use_id") or "")
         claims.log_all(queue, "drained", taken, event=event, session=session, transcript=transcript, tool_use_id=tool)
         for claimed, _ in taken:
-            claims.drop(queue, claimed)
+            claims.finish(queue, claimed)
     return True
 
 

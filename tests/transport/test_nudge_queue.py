@@ -87,7 +87,9 @@ def test_claimed_in_order_and_only_once(queue: NudgeQueue) -> None:
     assert queue.claim() == []
     for claim in claimed:
         queue.acknowledge(claim, event="PostToolUse")
-    assert sorted(os.listdir(queue.folder)) == [".lock", claims.LEDGER]
+    assert sorted(os.listdir(queue.folder)) == [".lock", claims.LEDGER, claims.DONE]
+    queue.sweep()
+    assert os.listdir(queue.folder / claims.DONE) == []
     assert [(fact["stage"], fact["message"]) for fact in ledger(queue)] == [("drained", text) for text in "abc"]
 
 

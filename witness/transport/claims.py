@@ -32,6 +32,7 @@ URGENT_TTL = 2 * 3600.0
 LEDGER = "deliveries.jsonl"
 LOCK = ".lock"
 DEAD = "dead-letter"
+DONE = "done"
 MALFORMED = "malformed"
 # Dropped nudges that the agent was not told of yet: one byte each.
 DROPPED = ".dropped"
@@ -215,6 +216,28 @@ def drop(folder: str, name: str) -> bool:
     return True
 
 
+def finish(folder: str, claimed: str) -> None:
+    """A claimed nudge has been handed over: out of the queue with it.
+
+    By a rename: to remove a file that was synced costs milliseconds on a busy disk, and the agent waits for us.
+    ``clear_finished`` removes it later.
+    """
+    try:
+        os.rename(f"{folder}/{claimed}", f"{folder}/{DONE}/{claimed.partition(CLAIM)[0]}")
+    except FileNotFoundError:
+        _move(folder, claimed, DONE)
+
+
+def clear_finished(folder: str) -> None:
+    """Remove what was handed over."""
+    try:
+        names = os.listdir(f"{folder}/{DONE}")
+    except FileNotFoundError:
+        return
+    for name in names:
+        drop(folder, f"{DONE}/{name}")
+
+
 def bury(folder: str, name: str, nudge: dict[str, Any], reason: str) -> bool:
     """Move a nudge that will not be delivered to the dead-letter folder, and say why; False when it was gone."""
     if not os.path.lexists(f"{folder}/{name}"):
@@ -334,10 +357,10 @@ def recover(folder: str, now: float, delivered: Callable[[dict[str, Any]], bool]
         if nudge is None:
             continue
         if in_ledger(folder, claimed, "drained"):
-            drop(folder, claimed)
+            finish(folder, claimed)
         elif delivered is not None and delivered(nudge):
             log(folder, "drained", claimed, nudge, "found in the transcript after its carrier died")
-            drop(folder, claimed)
+            finish(folder, claimed)
         elif in_ledger(folder, claimed, "put-back"):
             bury(folder, claimed, nudge, "two carriers died with it")
         elif put_back(folder, claimed):

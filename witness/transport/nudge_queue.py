@@ -259,7 +259,7 @@ class NudgeQueue:
         """The same for several that went out together."""
         claims.log_all(self._path, "drained", [(claim.file, claim.fields) for claim in taken], **more)
         for claim in taken:
-            claims.drop(self._path, claim.claimed)
+            claims.finish(self._path, claim.claimed)
 
     def note_seen(self, taken: list[Claim]) -> None:
         """Somebody has seen them arrive (on the screen): that is their receipt."""
@@ -274,7 +274,8 @@ class NudgeQueue:
         claims.bury(self._path, claim.claimed, claim.fields, reason)
 
     def sweep(self) -> None:
-        """Bury what has expired and put back what dead carriers hold, without taking anything."""
+        """Bury what has expired, put back what dead carriers hold, remove what was handed over; nothing is taken."""
+        claims.clear_finished(self._path)
         if not claims.waiting(self._path) and not claims.claims(self._path):
             return
         with claims.Locked(self._path) as lock:
@@ -331,6 +332,7 @@ class NudgeQueue:
                 count += claims.bury(self._path, name, fields, reason)
             else:
                 claims.drop(self._path, name)
+        claims.clear_finished(self._path)
         return count
 
 
