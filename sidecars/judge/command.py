@@ -27,6 +27,8 @@ from witness.names import MARKER_VARIABLE
 
 # By which everything that one judgement has started is known again.
 TOKEN_VARIABLE = "GT_WITNESS_JUDGE"  # noqa: S105
+# From SIGKILL to the end; a process in uninterruptible sleep may take for ever.
+_GONE_SECONDS = 1.0
 _LONGEST_ANSWER = 64 << 10
 _LONGEST_COMPLAINT = 300
 # Gas Town's variables would let a `gt` that the program calls speak in the polecat's name; keys are not its business.
@@ -148,14 +150,18 @@ def end_tree(program: subprocess.Popen[Any], token: str) -> None:
     """
     import psutil
 
+    killed = []
     if not _ended(program):
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                if process.environ().get(TOKEN_VARIABLE) == token:
+                if process.pid != program.pid and process.environ().get(TOKEN_VARIABLE) == token:
                     process.kill()
+                    killed.append(process)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(program.pid, signal.SIGKILL)
     program.wait()
+    # A kill is asked for, not done: gone is who has been seen to be gone.
+    psutil.wait_procs(killed, timeout=_GONE_SECONDS)
 
 
 def _ended(program: subprocess.Popen[Any]) -> bool:
