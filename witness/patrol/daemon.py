@@ -8,7 +8,6 @@ whatever no event told.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import select
@@ -18,7 +17,6 @@ import socket
 import threading
 import traceback
 from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
 from witness.nuke.execute import Ended, end_groups, unfinished
 from witness.nuke.plan import Target
 from witness.patrol.act import Deeds
+from witness.patrol.callers import SOCKET, AskedPatrol, Caller, Callers
 from witness.patrol.control import record_process
 from witness.patrol.deliveries import TICK
 from witness.patrol.rounds import Rounds, report
@@ -41,28 +40,6 @@ from witness.town import Town
 _LATE_INTERVALS = 1.0
 # Pause after a turn that failed, so that a lasting fault does not keep a core busy.
 _PAUSE_SECONDS = 0.5
-
-
-@dataclass
-class _Caller:
-    """Somebody who is connected.
-
-    Args:
-        buffer: what came of a request that is not whole yet.
-        waits_for: runs whose spawn is to end before it is answered.
-        patrols: patrols that are answered when the ends that they began are over.
-    """
-
-    buffer: bytes = b""
-    waits_for: set[str] = field(default_factory=set)
-    patrols: list[_Patrol] = field(default_factory=list)
-
-
-@dataclass
-class _Patrol:
-    checked: int
-    deeds: Deeds
-    ending: set[str]
 
 
 class Daemon:
@@ -79,8 +56,7 @@ class Daemon:
         self._journal = Journal(town.journal_path)
         self._rounds = Rounds(town, self._journal, self._clock)
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._callers: dict[socket.socket, _Caller] = {}
+        self._callers = Callers(self._selector)
         self._watched: dict[ProcessId, int] = {}
         self._nukes: set[str] = set()
         self._ended: deque[Ended] = deque()
@@ -98,10 +74,7 @@ class Daemon:
         """Bind the socket and record who we are; from now on requests are taken."""
         self._runtime = str(self._town.runtime)
         os.chdir(self._runtime)  # a relative path is short enough for the kernel
-        Path("witness.sock").unlink(missing_ok=True)
-        self._listener.bind("witness.sock")
-        self._listener.listen(128)
-        self._selector.register(self._listener, selectors.EVENT_READ, "listener")
+        self._callers.listen()
         self._selector.register(self._wake_read, selectors.EVENT_READ, "wake")
         me = identify(os.getpid())
         if me:
@@ -154,13 +127,12 @@ class Daemon:
             self._journal.note(self._clock.wall(), "witness-stopped", pid=os.getpid())
         except JournalError as error:
             _say(str(error))
-        for name in ("witness.sock", "witness.json"):
+        for name in (SOCKET, "witness.json"):
             Path(name).unlink(missing_ok=True)  # in our own folder, also when another town stands in its old place
         self._rounds.close()
         self._journal.close()
         self._selector.close()
-        for connection in (self._listener, *self._callers):
-            connection.close()
+        self._callers.close()
 
     def _without_journal(self, error: JournalError) -> None:
         """Nothing may be done that cannot be recorded: say so, and try again at the next interval."""
@@ -314,14 +286,11 @@ class Daemon:
     def _handle(self, key: selectors.SelectorKey) -> set[str]:
         """Take in one event; returns the runs that deserve a glance."""
         if key.data == "listener":
-            caller, _ = self._listener.accept()
-            caller.setblocking(False)
-            self._callers[caller] = _Caller()
-            self._selector.register(caller, selectors.EVENT_READ, "caller")
+            self._callers.welcome()
         elif key.data == "wake":
             os.read(self._wake_read, 4096)
         elif key.data == "caller" and isinstance(key.fileobj, socket.socket):
-            return self._hear(key.fileobj)
+            return {run for caller, request in self._callers.hear(key.fileobj) for run in self._serve(caller, request)}
         elif isinstance(key.data, tuple):
             run, process = key.data
             self._selector.unregister(key.fd)
@@ -331,72 +300,41 @@ class Daemon:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def _hear(self, connection: socket.socket) -> set[str]:
-        caller = self._callers[connection]
-        try:
-            data = connection.recv(65536)
-        except OSError:
-            data = b""
-        if not data:
-            self._forget(connection)
-            return set()
-        *lines, caller.buffer = (caller.buffer + data).split(b"\n")
-        touched: set[str] = set()
-        for line in lines:
-            try:
-                touched |= self._serve(connection, caller, json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                self._tell(connection, {"error": f"not a request: {error}"})
-        return touched
-
-    def _serve(self, connection: socket.socket, caller: _Caller, request: dict[str, Any]) -> set[str]:
+    def _serve(self, caller: Caller, request: dict[str, Any]) -> set[str]:
+        """Do what somebody asks; returns the runs that deserve a glance for it."""
+        run = str(request.get("run", ""))
         match request["op"]:
             case "glance":
-                run = str(request["run"])
-                self._tell(connection, {"ok": True})
+                self._callers.tell(caller, {"ok": True})
                 return {run}
             case "await":
-                run = str(request["run"])
                 caller.waits_for.add(run)
                 return {run}
             case "patrol":
                 deeds = Deeds()
                 checked = self._full_look(deeds)
-                caller.patrols.append(_Patrol(checked, deeds, set(self._nukes)))
+                caller.patrols.append(AskedPatrol(checked, deeds, set(self._nukes)))
             case "status":
                 groups = self._journal.groups.living()
-                self._tell(connection, {"pid": os.getpid(), "groups": len(groups), "watched": len(self._watched)})
+                answer = {"pid": os.getpid(), "groups": len(groups), "watched": len(self._watched)}
+                self._callers.tell(caller, answer)
             case "stop":
-                self._tell(connection, {"ok": True})
+                self._callers.tell(caller, {"ok": True})
                 self._stopping = True
             case other:
-                self._tell(connection, {"error": f"unknown request {other!r}"})
+                self._callers.tell(caller, {"error": f"unknown request {other!r}"})
         return set()
 
     def _answer_waiting(self) -> None:
-        for connection, caller in list(self._callers.items()):
+        for caller in self._callers:
             for run in list(caller.waits_for):
                 group = self._journal.groups.get(run)
                 if group is None or group.state is not GroupState.SPAWNING:
                     caller.waits_for.discard(run)
-                    self._tell(connection, {"state": group.state if group else ""})
+                    self._callers.tell(caller, {"state": group.state if group else ""})
             for patrol in [each for each in caller.patrols if not each.ending]:
                 caller.patrols.remove(patrol)
-                self._tell(connection, report(patrol.checked, patrol.deeds).as_json())
-
-    def _tell(self, connection: socket.socket, message: dict[str, Any]) -> None:
-        try:
-            connection.setblocking(True)
-            connection.settimeout(2.0)
-            connection.sendall(json.dumps(message).encode() + b"\n")
-            connection.setblocking(False)
-        except OSError:
-            self._forget(connection)
-
-    def _forget(self, connection: socket.socket) -> None:
-        if self._callers.pop(connection, None) is not None:
-            self._selector.unregister(connection)
-            connection.close()
+                self._callers.tell(caller, report(patrol.checked, patrol.deeds).as_json())
 
     # -- ending groups ----------------------------------------------------------------------------------------------
 
@@ -426,7 +364,7 @@ class Daemon:
         while self._ended:
             ended = self._ended.popleft()
             self._nukes.discard(ended.run)
-            waiting = [p for each in self._callers.values() for p in each.patrols if ended.run in p.ending]
+            waiting = [p for each in self._callers for p in each.patrols if ended.run in p.ending]
             for patrol in waiting:
                 patrol.ending.discard(ended.run)
             mine = Deeds()
