@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.scripts import BASE_PYTHON
 
 _PROGRAM = """#!{python} -IS
 import json, os, signal, sys
@@ -39,7 +40,7 @@ class StandIn:
         self.folder = folder
         self.path = folder / "gt"
         self._calls = folder / "calls.jsonl"
-        self.path.write_text(_PROGRAM.format(python=sys.executable, calls=str(self._calls), body=body))
+        self.path.write_text(_PROGRAM.format(python=BASE_PYTHON, calls=str(self._calls), body=body))
         self.path.chmod(0o755)
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stand_in import StandIn
+from tests.scripts import with_our_packages
 from witness.cli.handover import find_real_gt
 from witness.cli.real_gt import run_real_gt
 
@@ -27,7 +28,7 @@ def _find(*folders: Path) -> Path | None:
 
 
 def test_the_next_gt_on_the_path_that_is_not_ours(tmp_path: Path) -> None:
-    _script(tmp_path / "pip" / "gt", f"#!{sys.executable}\nfrom witness.cli import main\nmain()\n")
+    _script(tmp_path / "pip" / "gt", f"{with_our_packages()}from witness.cli import main\nmain()\n")
     _script(tmp_path / "wrapper" / "gt", '#!/bin/sh\nexec gt-witness "$@"\n')
     (tmp_path / "folder" / "gt").mkdir(parents=True)
     (tmp_path / "plain").mkdir()

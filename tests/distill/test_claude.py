@@ -25,6 +25,7 @@ from sidecars.distill.shelf import Shelf
 from sidecars.distill.staging import Stage
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
 from tests.e2e.messages_server import MessagesServer, say, use
+from tests.scripts import BASE_PYTHON
 
 CLAUDE = Path(__file__).resolve().parents[2] / ".cache" / "claude-code" / "node_modules" / ".bin" / "claude"
 SECRET = "the secret outside"
@@ -135,7 +136,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         path = folder / "claude"
-        path.write_text(f"#!{sys.executable} -SE\nimport json, os, sys, time\n{source}\n")
+        path.write_text(f"#!{BASE_PYTHON} -SE\nimport json, os, sys, time\n{source}\n")
         path.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,8 @@ import os, sys
 open(os.environ["GATE"]).read()
 os.execv(sys.executable, [sys.executable, "-m", "witness.cli.scripted_agent"])
 """
+# As pip writes it where the interpreter's path may hold spaces: read by sh first, by Python then.
+_HEAD = f"#!/bin/sh\n'''exec' {shlex.quote(sys.executable)} \"$0\" \"$@\"\n' '''\n"
 
 
 def install(folder: Path, *names: str) -> None:
@@ -27,7 +30,7 @@ def install(folder: Path, *names: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         script = folder / name
-        script.write_text(f'#!/bin/sh\nexec {sys.executable} {__file__} {name} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(__file__)} {name} "$@"\n')
         script.chmod(0o755)
 
 
@@ -107,7 +110,7 @@ def pipx(args: list[str]) -> int:
             script.unlink(missing_ok=True)
         elif not script.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            script.write_text(f"#!{sys.executable}\nfrom witness.cli import main\nmain()\n")
+            script.write_text(_HEAD + "from witness.cli import main\nmain()\n")
             script.chmod(0o755)
     return 0
 

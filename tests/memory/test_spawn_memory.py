@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from sidecars.memory.store import MemoryStore
+from tests.scripts import with_our_packages
 from tests.towns import make_town, supervised
 from witness.cli import main
 from witness.cli.remembering import open_memory
@@ -24,8 +24,7 @@ from witness.town import Town
 _FACT = "the queue drops messages above 64 KB"
 
 # Stands where the client would: writes down what it was started with, remembers something, and is done.
-_CLIENT = f"""#!{sys.executable}
-import json, os, subprocess, sys
+_CLIENT = f"""{with_our_packages()}import json, os, subprocess, sys
 own = {{name: value for name, value in os.environ.items() if name.startswith("GT_MEMORY")}}
 with open(os.environ["GT_RUN"] + ".started.new", "w") as file:
     json.dump({{"argv": sys.argv[1:], "environment": own}}, file)

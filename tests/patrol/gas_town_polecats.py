@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.scripts import BASE_PYTHON
 from witness.identity import ProcessId
 from witness.supervise.proctree import identify
 from witness.town import Town
@@ -25,7 +26,7 @@ class Polecats:
         self.bd_calls = bin_folder / "bd.calls"
         program = bin_folder / "bd"
         program.write_text(
-            f"#!{sys.executable} -IS\n"
+            f"#!{BASE_PYTHON} -IS\n"
             "import json, os, sys\n"
             f"open({str(self.bd_calls)!r}, 'a').write(json.dumps([sys.argv[1:], dict(os.environ)]) + '\\n')\n"
             "flags = dict(arg.partition('=')[::2] for arg in sys.argv[2:])\n"

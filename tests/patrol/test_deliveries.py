@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.scripts import with_our_packages
 from tests.towns import make_town, supervised
 from witness.clock import SystemClock
 from witness.transport import claims
@@ -32,7 +32,7 @@ def test_a_client_without_hooks_gets_what_waits_at_its_idle_prompt_and_the_rest_
     log.write_text("")
     monkeypatch.setenv("PROMPT_LOG", str(log))
     client = tmp_path / "claude"
-    client.write_text(f"#!{sys.executable}\nimport runpy\nrunpy.run_path({str(PROGRAM)!r})\n")
+    client.write_text(f"{with_our_packages()}import runpy\nrunpy.run_path({str(PROGRAM)!r})\n")
     client.chmod(0o755)
     town = make_town(tmp_path / "a town")
     with supervised(town) as witness:

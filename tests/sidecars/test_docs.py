@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def block(language: str, holding: str) -> str:
 
 
 def test_the_shortest_way(tmp_path: Path) -> None:
-    commands = block("sh", "mkdir").replace("gt sidecar", f"{sys.executable} -m witness.cli sidecar")
+    commands = block("sh", "mkdir").replace("gt sidecar", f"{shlex.quote(sys.executable)} -m witness.cli sidecar")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(["sh", "-e"], input=commands, cwd=tmp_path, env=environment, capture_output=True, text=True,
                           check=True)  # fmt: skip
