@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import pytest
@@ -13,6 +14,12 @@ from tests.leftovers import processes_under, sweep_tmux_sockets
 # A loaded machine draws examples slowly; that says nothing about what is tested.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+# Whoever starts the tests in the background (a shell's &, nohup) has these ignored, and every child would inherit it.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL),
+                          (signal.SIGQUIT, signal.SIG_DFL)):  # fmt: skip
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 _BEGAN: pytest.StashKey[float] = pytest.StashKey()
 _KEPT = {
