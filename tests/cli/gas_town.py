@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from witness.town import Town
 
@@ -35,9 +38,16 @@ def make_gas_town(root: Path, *polecats: str) -> Town:
 
 
 def end_town(town: Town) -> None:
-    """End the town's Witness and tmux server, and nobody else's."""
+    """End the town's Witness, tmux server and nursery, and nobody else's; the sidecars end with their agents."""
     from witness.patrol import control
 
     control.stop_witness(town)
     environment = {"PATH": os.environ["PATH"]}
     subprocess.run(["tmux", "-L", town.socket, "kill-server"], capture_output=True, check=False, env=environment)
+    # By its arguments: the test may have taken away the files that name it.
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cmdline()[-2:] == ["--nursery", str(town.runtime)]:
+                psutil.wait_procs(process.children(), timeout=20)
+                process.terminate()
+                process.wait(20)
