@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -130,7 +131,7 @@ def test_gas_towns_default_formula_brings_no_sidecars_that_nobody_asked_for(
 
 def test_an_agent_below_a_shell_is_found(witness: Witness, polecats: Polecats, town: Town) -> None:
     (town.root / "gastown" / "polecats" / "Toast" / "gastown").mkdir(parents=True)
-    shell = ["sh", "-c", f"{sys.executable} -c '{AGENT}'; true"]
+    shell = ["sh", "-c", f"{shlex.quote(sys.executable)} -c '{AGENT}'; true"]
     polecats.tmux.new_session("gt-Toast", "/", shell, {}, (80, 24))
     polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
     for _ in range(100):  # the shell may not have started it yet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -19,6 +20,16 @@ from witness.journal.schema import STEPS
 
 # Longest wait for another writer; every transaction of ours is far shorter.
 _BUSY_SECONDS = 5.0
+
+
+def _make_private(path: Path) -> None:
+    """Make the file, for the user alone; SQLite gives its companions the same mode.
+
+    Not by the umask, which is the whole process's: of two threads that set and restore it one would leave it changed.
+    An existing file is not opened: closing it again would drop the locks of another connection in this process.
+    """
+    with contextlib.suppress(OSError):  # it is there, or cannot be: SQLite says so with its own words
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 class Journal:
@@ -43,15 +54,12 @@ class Journal:
         """
         self.path, self._patience = path, _BUSY_SECONDS if patience is None else patience
         with self._told():
-            old = os.umask(0o077)
-            try:
-                self._db = sqlite3.connect(path, timeout=self._patience, isolation_level=None)
-                self._db.execute("PRAGMA journal_mode = WAL")
-                # A crash of the machine may lose the last commits, never the database; a crash of ours loses nothing.
-                self._db.execute("PRAGMA synchronous = NORMAL")
-                self._migrate()
-            finally:
-                os.umask(old)
+            _make_private(path)
+            self._db = sqlite3.connect(path, timeout=self._patience, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            # A crash of the machine may lose the last commits, never the database; a crash of ours loses nothing.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._migrate()
         self._identity = _identity(path)
         self.groups = GroupTable(self)
         self.members = MemberTable(self)

@@ -265,6 +265,7 @@ def _write_text(path: Path, content: str) -> None:
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(file, "w", encoding="utf-8", newline="") as text:
+            os.fchmod(file, mode)  # whatever the umask is: others may have to read it as before
             text.write(content)
             text.flush()
             os.fsync(text.fileno())
