@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -143,7 +144,7 @@ def test_a_polecat_that_ends_itself_is_ended_from_outside(place: Place, command:
     with recording(tmp_path) as record:
         gt = [sys.executable, "-m", "witness.cli", *command]
         inner = BY_NAME["daemon-renamed"].argv(record.path)
-        script = '"$@" & read go; ' + " ".join(gt) + f" >{tmp_path}/said 2>&1; echo $? >{tmp_path}/code; read forever"
+        script = '"$@" & read go; ' + shlex.join(gt) + f" >{tmp_path}/said 2>&1; echo $? >{tmp_path}/code; read forever"
         spawned = place.spawn("toast", ["sh", "-c", script, "sh", *inner], daemon=True)
         record.wait_stands()
         watched = os.pidfd_open(spawned.agent.pid)
