@@ -25,6 +25,11 @@ _LOOKS_THAT_PROVE = 2
 _MOMENT_SECONDS = 0.05
 
 
+# How long, at most, and up to which lull, the ends of other groups are gathered before the next look.
+_GATHER_SECONDS = 0.03
+_LULL_SECONDS = 0.005
+
+
 @dataclass(frozen=True, slots=True)
 class Survivor:
     """A process that is alive after its stop."""
@@ -185,6 +190,14 @@ def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:
             return
         gone = watch.wait(min(limits) - now)
         if not gone and clock.monotonic() >= min(limits):
+            return
+        for processes in waits.values():
+            processes.difference_update(gone)
+    # Of many groups that were asked together others end in the same moment: one look for all of them, not one for each.
+    until = clock.monotonic() + _GATHER_SECONDS
+    while any(waits.values()) and (left := until - clock.monotonic()) > 0:
+        gone = watch.wait(min(left, _LULL_SECONDS))
+        if not gone:
             return
         for processes in waits.values():
             processes.difference_update(gone)
