@@ -8,6 +8,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -91,7 +92,13 @@ def tmux() -> Iterator[Tmux]:
     yield tmux
     panes = tmux.panes()
     if panes:
+        # Not every client ends with its terminal.
+        rows = [psutil.Process(pane.pid) for pane in panes if psutil.pid_exists(pane.pid)]
+        clients = [*rows, *(child for row in rows for child in row.children(recursive=True))]
         tmux.run("kill-server")
+        for process in psutil.wait_procs(clients, timeout=5)[1]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         wait_until(lambda: not psutil.pid_exists(panes[0].server), "the tmux server to end")
 
 
