@@ -28,6 +28,8 @@ def _make_private(path: Path) -> None:
     Not by the umask, which is the whole process's: of two threads that set and restore it one would leave it changed.
     An existing file is not opened: closing it again would drop the locks of another connection in this process.
     """
+    if str(path) == ":memory:":  # SQLite's own word for a journal without a file
+        return
     with contextlib.suppress(OSError):  # it is there, or cannot be: SQLite says so with its own words
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
