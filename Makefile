@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 AGENT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tmux run test check format test-real e2e e2e-others bench wheel clean
+.PHONY: help setup tmux run test check format test-real e2e e2e-latest e2e-others bench wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -43,9 +43,14 @@ format: setup ## put the code into its form
 test-real: setup ## the slow tests with real tmux, awkward processes and chaos
 	@$(PY) -m pytest -q -m 'real' $(ARGS)
 
-e2e: setup ## the real Claude Code against a scripted server on loopback (installs the client once, from npm)
+e2e: setup ## the real Claude Code against a scripted server (installed once, from npm; CLAUDE_VERSION=… takes another)
 	@.ci/need-claude
 	@$(PY) -m pytest -q -m 'e2e' $(ARGS)
+
+e2e-latest: setup ## the same with the newest Claude Code that npm has: it reports, and fails nothing
+	@latest=$$(npm view @anthropic-ai/claude-code version) && .ci/need-claude "$$latest" \
+	  && CLAUDE_VERSION="$$latest" $(PY) -m pytest -q -m 'e2e' $(ARGS) \
+	  && echo "e2e-latest: passed with Claude Code $$latest" || echo "e2e-latest: FAILED with Claude Code $$latest: see above"
 
 e2e-others: setup ## Codex CLI, Gemini CLI and opencode offline (installs them once, from npm)
 	@.ci/need-other-clients

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.table import Row
+from tests.clients import claude_program
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from witness.clock import SystemClock
 from witness.transport.event_spool import WakeSocket
@@ -25,7 +26,7 @@ from witness.transport.hook_dialects import hook_command, interpreter
 from witness.transport.hook_settings import session_settings
 from witness.transport.nudge_queue import Nudge, NudgeQueue
 
-_CLAUDE = Path(__file__).resolve().parents[2] / ".cache" / "claude-code" / "node_modules" / ".bin" / "claude"
+_CLAUDE = claude_program()
 # Tool calls in a session, and sessions of each kind, interleaved so that other load meets all kinds alike.
 _CALLS, _SESSIONS = 16, 6
 _RUNS = 60

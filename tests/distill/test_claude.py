@@ -23,11 +23,12 @@ from sidecars.distill.errors import NoBackendError
 from sidecars.distill.limits import Deadline
 from sidecars.distill.shelf import Shelf
 from sidecars.distill.staging import Stage
+from tests.clients import claude_program
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
 from tests.e2e.messages_server import MessagesServer, say, use
 from tests.scripts import BASE_PYTHON
 
-CLAUDE = Path(__file__).resolve().parents[2] / ".cache" / "claude-code" / "node_modules" / ".bin" / "claude"
+CLAUDE = claude_program()
 SECRET = "the secret outside"
 
 

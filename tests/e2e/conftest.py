@@ -14,11 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.clients import claude_program, claude_version
 from tests.e2e.messages_server import MessagesServer
 from witness.transport.hook_settings import session_settings
 from witness.transport.tmux import Tmux
 
-CLAUDE = Path(__file__).resolve().parents[2] / ".cache" / "claude-code" / "node_modules" / ".bin" / "claude"
+CLAUDE = claude_program()
 PERMITTED = ("--permission-mode", "acceptEdits", "--allowedTools", "Bash", "Read", "Edit", "Write", "Agent")
 
 
@@ -31,9 +32,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def claude() -> Path:
-    """The client's program; ``make e2e`` installs it."""
+    """The client's program, at the version of ``CLAUDE_VERSION``, else the pinned one; ``make e2e`` installs it."""
     if not CLAUDE.exists():
-        pytest.skip("the real Claude Code is not installed: make e2e")
+        pytest.skip(f"Claude Code {claude_version()} is not installed: .ci/need-claude {claude_version()}")
     return CLAUDE
 
 

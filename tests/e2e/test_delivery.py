@@ -114,7 +114,14 @@ def test_a_failing_bash_is_told_too(scene: Scene) -> None:
 def test_what_a_subagent_does_is_told_to_the_main_agent(scene: Scene) -> None:
     scene.server.play(scene.write("billing/sub.py"), say("looked around"), subagent=True)
     scene.spawn(
-        use("Agent", description="look", prompt="look around, subagent", subagent_type="general-purpose"), say("Fin.")
+        use(
+            "Agent",
+            description="look",
+            prompt="look around, subagent",
+            subagent_type="general-purpose",
+            run_in_background=False,
+        ),
+        say("Fin."),
     )
     after = scene.server.wait_for(lambda request: request.kind == "main" and PREFIX in request.news)
     assert f"{PREFIX} billing/sub.py " in after.news

@@ -75,7 +75,14 @@ def test_a_subagents_call_leaves_it_to_the_main_agent(server: MessagesServer, se
         return use("Bash", command="echo in the subagent")
 
     server.play(
-        use("Agent", description="look", prompt="look around, subagent", subagent_type="general-purpose"), say("Fin.")
+        use(
+            "Agent",
+            description="look",
+            prompt="look around, subagent",
+            subagent_type="general-purpose",
+            run_in_background=False,
+        ),
+        say("Fin."),
     )
     server.play(then_nudge, say("looked around"), subagent=True)
     session.headless()

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.clients import OTHERS as BIN
 from tests.e2e.conftest import wait_until
 from tests.e2e.other_models import OtherModels, Step
 from witness.clock import SystemClock
@@ -26,7 +27,6 @@ from witness.transport.idle import IdlePoller, PromptState, read_prompt
 from witness.transport.nudge_queue import Nudge, NudgeQueue
 from witness.transport.tmux import Tmux
 
-BIN = Path(__file__).resolve().parents[2] / ".cache" / "other-clients" / "node_modules" / ".bin"
 NOTE = "[sidecar:scope] billing is out of scope"
 
 
