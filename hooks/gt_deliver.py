@@ -3,8 +3,8 @@
 import os
 import time
 
-import claims
-import wording
+import message_format
+import queue_files
 
 # The client passes 10,000 characters on to the model and turns more into a file with a preview.
 ROOM = 9_400
@@ -27,26 +27,28 @@ def take(queue, fields, event):
     there was anything."""
     now = time.time()
     transcript = str(fields.get("transcript_path") or "")
-    with claims.Locked(queue) as lock:
+    with queue_files.Locked(queue) as lock:
         if not lock.held:
             return False
-        claims.recover(queue, now, lambda nudge: wording.in_transcript(transcript, nudge))
-        taken = claims.claim_due(queue, now, ROOM, own_run())
+        queue_files.recover(queue, now, lambda nudge: message_format.in_transcript(transcript, nudge))
+        taken = queue_files.claim_due(queue, now, ROOM, own_run())
         if not taken:
             return False
-        dropped = claims.take_dropped(queue)
+        dropped = queue_files.take_dropped(queue)
         try:
-            hand_over(event, wording.compose([nudge for _, nudge in taken], dropped))
+            hand_over(event, message_format.compose([nudge for _, nudge in taken], dropped))
         except BaseException:
             for claimed, _ in taken:
-                claims.put_back(queue, claimed)
+                queue_files.put_back(queue, claimed)
             if dropped:
-                claims.count_dropped(queue, dropped)
+                queue_files.count_dropped(queue, dropped)
             raise
         session, tool = str(fields.get("session_id") or ""), str(fields.get("tool_use_id") or "")
-        claims.log_all(queue, "drained", taken, event=event, session=session, transcript=transcript, tool_use_id=tool)
+        queue_files.log_all(
+            queue, "drained", taken, event=event, session=session, transcript=transcript, tool_use_id=tool
+        )
         for claimed, _ in taken:
-            claims.finish(queue, claimed)
+            queue_files.finish(queue, claimed)
     return True
 
 
@@ -66,7 +68,7 @@ def own_run():
 def parsed(payload):
     """The client's JSON; nothing of it when it is cut or no object."""
     try:
-        fields = claims.parse(payload)
+        fields = queue_files.parse(payload)
     except Exception:
         return {}
     return fields if isinstance(fields, dict) else {}
@@ -75,10 +77,9 @@ def parsed(payload):
 def output(event, text):
     """The one JSON object."""
     if event in STOPPING:
-        return f'{{"decision":"block","reason":{claims.quote(text)}}}'
-    return (
-        f'{{"hookSpecificOutput":{{"hookEventName":{claims.quote(event)},"additionalContext":{claims.quote(text)}}}}}'
-    )
+        return f'{{"decision":"block","reason":{queue_files.quote(text)}}}'
+    name, quoted = queue_files.quote(event), queue_files.quote(text)
+    return f'{{"hookSpecificOutput":{{"hookEventName":{name},"additionalContext":{quoted}}}}}'
 
 
 def print_whole(text, file):

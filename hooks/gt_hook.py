@@ -14,9 +14,10 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # In a checkout hooks/ stands beside witness/; in a wheel it stands in witness/_data/.
-for _TRANSPORT in (f"{_HERE}/../witness/transport", f"{_HERE}/../../transport"):
-    if os.path.exists(f"{_TRANSPORT}/recording.py"):
+for _WITNESS in (f"{_HERE}/../witness", f"{_HERE}/../.."):
+    if os.path.exists(f"{_WITNESS}/events/spool_writer.py"):
         break
+_MODULES = [f"{_WITNESS}/events", f"{_WITNESS}/delivery"]
 # Events after which the client takes additional context for the model. At Stop (AfterAgent with Gemini CLI) it is the
 # reason to go on.
 DELIVERING = (
@@ -90,32 +91,32 @@ def note_fault(spool, event, error):
 
 def handle(event, spool):
     """Record, wake, wait, drain."""
-    sys.path.insert(0, _TRANSPORT)
-    import recording
+    sys.path[:0] = _MODULES
+    import spool_writer
 
-    if not recording.is_own_client(spool, os.getppid()):
+    if not spool_writer.is_own_client(spool, os.getppid()):
         return
     _signal.signal(_signal.SIGALRM, _late)
     _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
-    payload, cut = read_input(recording.PAYLOAD_LIMIT)
+    payload, cut = read_input(spool_writer.PAYLOAD_LIMIT)
     queue = os.environ.get("GT_WITNESS_QUEUE", "")
     delivers = bool(queue) and event in DELIVERING
     if delivers and b'"agent_id"' in payload:
-        import claims
+        import queue_files
 
-        delivers = not of_subagent(payload, claims.parse)
+        delivers = not of_subagent(payload, queue_files.parse)
     try:
         _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
-        recording.append_record(spool, payload, cut)
+        spool_writer.append_record(spool, payload, cut)
     except OSError as error:
         # Nothing recorded, yet what waits can still be delivered.
         note_fault(spool, event, error)
     if delivers and event not in RESTING:
-        recording.begin_work(spool)
-    recording.wake(spool, _wait_seconds() if delivers else 0)
+        spool_writer.begin_work(spool)
+    spool_writer.wake(spool, _wait_seconds() if delivers else 0)
     # From here on nothing waits, and a nudge must not be caught between being printed and being acknowledged.
     _signal.setitimer(_signal.ITIMER_REAL, 0)
-    if delivers and recording.anything_in(queue):
+    if delivers and spool_writer.anything_in(queue):
         sys.path.insert(0, _HERE)
         import gt_deliver
 
@@ -152,11 +153,11 @@ def main():
     event = sys.argv[1]
     try:
         if event == "Idle":
-            sys.path[:0] = [_TRANSPORT, _HERE]
+            sys.path[:0] = [*_MODULES, _HERE]
             import gt_idle
-            import recording
+            import spool_writer
 
-            if recording.is_own_client(spool, os.getppid()):
+            if spool_writer.is_own_client(spool, os.getppid()):
                 return gt_idle.watch(spool, os.environ.get("GT_WITNESS_QUEUE", ""))
             return 0
         handle(event, spool)

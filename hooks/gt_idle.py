@@ -9,8 +9,8 @@ import _signal
 import os
 import time
 
-import claims
 import gt_deliver
+import queue_files
 
 # Between two looks at what no event tells of: the client's death, a nudge that was for later, a new turn.
 TICK = 3.0
@@ -36,7 +36,7 @@ def watch(spool, queue):
     wait = notifier(queue)
     wait(GRACE)
     while os.getppid() == client and is_mine(mine):
-        text = gt_deliver.take(queue, fields, event="Idle") if claims.waiting(queue) else ""
+        text = gt_deliver.take(queue, fields, event="Idle") if queue_files.waiting(queue) else ""
         if text:
             os.unlink(mine)
             return 2

@@ -12,16 +12,16 @@ def main(argv: list[str] | None = None) -> None:
     if arguments[:1] == ["--assignment"] and len(arguments) == 2:
         sys.exit(_assigned(Path(arguments[1])))
     if arguments[:1] == ["--nursery"] and len(arguments) == 2:
-        from sidecars.nursery import main as nursery
+        from sidecars.observer.forkserver import main as nursery
 
         sys.exit(nursery(Path(arguments[1])))
-    from sidecars.command_line import main as by_hand
+    from sidecars.observer.command_line import main as by_hand
 
     sys.exit(by_hand(arguments))
 
 
 def _assigned(path: Path) -> int:
-    from sidecars.loop import BAD_CONFIGURATION, run
+    from sidecars.observer.process import BAD_CONFIGURATION, run
     from witness.assignment import Assignment
 
     try:

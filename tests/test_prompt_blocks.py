@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witness.prompt_blocks import ALIASES, TEXT, TYPES, Block, decompose, minimal_prompt, parse, present, render
-from witness.prompt_lint import lint
+from witness.prompts.blocks import ALIASES, TEXT, TYPES, Block, decompose, minimal_prompt, parse, present, render
+from witness.prompts.lint import lint
 
 # Text in which the language's own signs are frequent.
 WORDS = st.one_of(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from witness.config.settings import load_settings
 from witness.errors import DeclarationError
-from witness.settings import load_settings
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from witness.config.settings import load_settings
+from witness.config.town import Town, derive_socket
 from witness.errors import DeclarationError, NotFoundError, TownNotFoundError, UsageError
-from witness.settings import load_settings
-from witness.town import Town, derive_socket
 
 RIGS = {
     "gastown": {"beads": {"prefix": "gt"}},

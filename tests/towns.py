@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from witness.identity import ProcessId
+from witness.api import Witness
+from witness.config.resources import molecules_dir
+from witness.config.town import Town
 from witness.journal import Group
-from witness.patrol.witness import Witness
-from witness.resources import molecules_dir
-from witness.supervise.proctree import Kinship, Markers, is_alive, read_table
-from witness.supervise.waiting import wait_gone
-from witness.town import Town
-from witness.transport.tmux import Tmux
+from witness.process.exit_watch import wait_gone
+from witness.process.identity import ProcessId
+from witness.process.table import Kinship, Markers, is_alive, read_table
+from witness.tmux import Tmux
 
 
 def make_town(place: Path) -> Town:

@@ -18,16 +18,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from witness.api import Witness
+    from witness.config.town import Town
     from witness.declare.molecule import Molecule
-    from witness.patrol.order import Order
-    from witness.patrol.witness import Witness
-    from witness.town import Town
+    from witness.launch.spawn_request import Order
 
 _HOMES = {
     "Molecule": "witness.declare.molecule",
-    "Order": "witness.patrol.order",
-    "Town": "witness.town",
-    "Witness": "witness.patrol.witness",
+    "Order": "witness.launch.spawn_request",
+    "Town": "witness.config.town",
+    "Witness": "witness.api",
 }
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from witness.identity import ProcessId
 from witness.names import GroupId
+from witness.process.identity import ProcessId
 
 
 @dataclass(frozen=True, slots=True)

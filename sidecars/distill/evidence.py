@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidecars.distill.answer import Claim, Evidence
+from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import UnreadableError
-from sidecars.distill.expand import PIECE
 from sidecars.distill.locator import Lines, Pointer, parse_locator
 from sidecars.distill.pointer import NotJsonError
-from sidecars.distill.shelf import Shelf
 from sidecars.distill.text import ANSI, Text
+from sidecars.distill.text_pool import Shelf
 
 LONGEST_QUOTE = 2000
 

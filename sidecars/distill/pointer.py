@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sidecars.distill.expand import PIECE
+from sidecars.distill.decompress import PIECE
 from sidecars.distill.locator import Pointer
 from sidecars.distill.text import Text
 

@@ -23,10 +23,10 @@ from sidecars.distill.errors import (
     UnreadableError,
 )
 from sidecars.distill.evidence import Checker
-from sidecars.distill.index import extract, room_for
-from sidecars.distill.inquiry import Inquiry, Progress
+from sidecars.distill.extractive_backend import extract, room_for
 from sidecars.distill.limits import Deadline, Limits
-from sidecars.distill.shelf import Shelf
+from sidecars.distill.request import Inquiry, Progress
+from sidecars.distill.text_pool import Shelf
 from witness.clock import Clock, SystemClock
 
 BACKENDS = ("model", "claude", "index")
@@ -100,13 +100,13 @@ def _ask(backend: str, inquiry: Inquiry, endpoint: Endpoint | None) -> tuple[Dra
         return draft, Spending("index"), Exit.TIMEOUT if inquiry.shelf.deadline.passed else Exit.ANSWERED
     helper: Helper
     if backend == "model":
-        from sidecars.distill.loop import ModelLoop
+        from sidecars.distill.anthropic_backend import ModelLoop
 
         if endpoint is None or not endpoint.key:
             raise NoBackendError("the model backend needs an API key: set GT_WITNESS_API_KEY, or use --backend index")
         helper = ModelLoop(inquiry, endpoint)
     else:
-        from sidecars.distill.client import ClaudeHelper
+        from sidecars.distill.claude_backend import ClaudeHelper
 
         helper = ClaudeHelper(inquiry)
     try:

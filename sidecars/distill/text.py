@@ -16,8 +16,8 @@ from typing import Self, TypeVar
 
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
+from sidecars.distill.decompress import PIECE, Expanded, Snapshot, compression_of, wide_encoding_of
 from sidecars.distill.errors import UnreadableError
-from sidecars.distill.expand import PIECE, Expanded, Snapshot, compression_of, wide_encoding_of
 from sidecars.distill.limits import Deadline
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import UnreadableError
-from sidecars.distill.expand import PIECE
-from sidecars.distill.shelf import Shelf
 from sidecars.distill.text import Text, rune_start, shown
+from sidecars.distill.text_pool import Shelf
 
 # Characters of one result: a model that asks for more asks again, narrower.
 LONGEST_RESULT = 6000

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from html import escape
 
-from sidecars.inject.style import STYLE_BLOCK
 from sidecars.memory.ranking import Ranked, rank
 from sidecars.memory.record import RELATIONSHIPS, Sidecar, one_line
+from sidecars.style import STYLE_BLOCK
 
 MOST_MEMORIES = 10
 # Tokens. A polecat's prompt is meant to be minimal: ten memories of the aimed length need about 400.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sidecars.memory.reading import parse, read_sidecar
+from sidecars.memory.lenient_reader import parse, read_sidecar
 from sidecars.memory.record import RELATIONSHIPS
 
 _POINT = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.+?)\s*$")

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sidecars.inject.style import STYLE_BLOCK, trim
 from sidecars.memory.briefing import memory_block
 from sidecars.memory.model import Model, Tool
+from sidecars.memory.operations import NEW_PER_SESSION
 from sidecars.memory.record import CONTENT_TARGET, MEMORY_TYPES, Sidecar, one_line
-from sidecars.memory.remembering import NEW_PER_SESSION
 from sidecars.memory.secret_rules import find_secret
 from sidecars.memory.sessions import Gains
+from sidecars.style import STYLE_BLOCK, trim
 
 # Characters: the end of a session says what came of it, and a prompt far below 100,000 tokens keeps the lower price.
 _MOST_TEXT = 60_000

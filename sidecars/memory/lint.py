@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sidecars.memory.reading import parse
+from sidecars.memory.lenient_reader import parse
+from sidecars.memory.operations import MEMORY_CAP
 from sidecars.memory.record import (
     CONTENT_LIMIT,
     CONTENT_TARGET,
@@ -21,7 +22,6 @@ from sidecars.memory.record import (
     one_line,
     sameness,
 )
-from sidecars.memory.remembering import MEMORY_CAP
 from sidecars.memory.secret_rules import find_secret
 from witness.errors import Problem
 

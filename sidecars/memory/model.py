@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from sidecars.judge.prices import dollars
+from sidecars.llm.prices import dollars
+from witness.config.settings import Settings, load_settings
+from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
 from witness.journal.records import Usage
-from witness.settings import Settings, load_settings
-from witness.town import Town
 
 # A turn of a party is short, but a model that thinks first counts its thoughts against this.
 _MOST_TOKENS = 4096

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import NAMESPACE_OID, uuid5
 
-from sidecars.memory.entry import Applied, Entry, Refused, RuleError
-from sidecars.memory.place import is_agent
+from sidecars.memory.journal_entry import Applied, Entry, Refused, RuleError
+from sidecars.memory.operations import add, forget, merge_memories, refuse_secrets, restore, use
+from sidecars.memory.paths import is_agent
 from sidecars.memory.record import (
     CONTENT_LIMIT,
     OUTCOMES,
@@ -23,7 +24,6 @@ from sidecars.memory.record import (
     Sidecar,
     one_line,
 )
-from sidecars.memory.remembering import add, forget, merge_memories, refuse_secrets, restore, use
 from witness.errors import UsageError
 
 DECAY_AFTER = 5

@@ -13,8 +13,8 @@ from typing import Any
 from uuid import uuid4
 
 from sidecars.memory.briefing import polecat_briefing
-from sidecars.memory.entry import Entry
-from sidecars.memory.place import ROOT_VARIABLE, check_agent
+from sidecars.memory.journal_entry import Entry
+from sidecars.memory.paths import ROOT_VARIABLE, check_agent
 from sidecars.memory.protocol import apply
 from sidecars.memory.record import Sidecar
 from sidecars.memory.store import MemoryStore

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sidecars.memory.entry import Applied, Entry, Refused, entries_of, entry_to_line
+from sidecars.memory.journal_entry import Applied, Entry, Refused, entries_of, entry_to_line
+from sidecars.memory.lenient_reader import Reading, parse, read_sidecar
 from sidecars.memory.lock import LOCK_WAIT, foreign_locked, locked
-from sidecars.memory.place import SUFFIX, Place, is_agent, place_of, sidecars_folder
+from sidecars.memory.paths import SUFFIX, Place, is_agent, place_of, sidecars_folder
 from sidecars.memory.protocol import apply, replay
-from sidecars.memory.reading import Reading, parse, read_sidecar
 from sidecars.memory.record import Sidecar, dump, empty_sidecar, iso, one_line
 from witness.clock import Clock, SystemClock
 from witness.errors import WitnessError

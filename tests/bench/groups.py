@@ -19,9 +19,9 @@ from tests.bench.table import Row
 from tests.bench.towns import ScratchTown
 from tests.programs import BY_NAME, recording
 from witness.clock import SystemClock
-from witness.identity import ProcessId
 from witness.journal import Group, GroupState, Member, MemberKind, MemberState
 from witness.names import MARKER_VARIABLE, GroupId
+from witness.process.identity import ProcessId
 
 _SLEEP = "sleep 300"
 _GROUPS = 25

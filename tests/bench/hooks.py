@@ -20,11 +20,11 @@ from typing import Any
 from tests.bench.table import Row
 from tests.clients import claude_program
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
+from witness.agents.hook_entries import hook_command, interpreter
+from witness.agents.hook_settings import session_settings
 from witness.clock import SystemClock
-from witness.transport.event_spool import WakeSocket
-from witness.transport.hook_dialects import hook_command, interpreter
-from witness.transport.hook_settings import session_settings
-from witness.transport.nudge_queue import Nudge, NudgeQueue
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.events.spool_reader import WakeSocket
 
 _CLAUDE = claude_program()
 # Tool calls in a session, and sessions of each kind, interleaved so that other load meets all kinds alike.

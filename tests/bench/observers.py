@@ -16,26 +16,26 @@ from pathlib import Path
 
 import psutil
 
-from sidecars.cases import CASES_FILE, load_cases
-from sidecars.evaluate import assignment_of, payload_of
-from sidecars.judge.rules import RulesJudge
-from sidecars.material import gather
-from sidecars.observe.events import EventReader
-from sidecars.replay import NAIVE_SECONDS
-from sidecars.type_files import SHIPPED, load_type
+from sidecars.definition.type_loader import SHIPPED, load_type
+from sidecars.observer.context import gather
+from sidecars.observer.judge.rules import RulesJudge
+from sidecars.observer.observe.events import EventReader
+from sidecars.tuning.cases import CASES_FILE, load_cases
+from sidecars.tuning.evaluate import assignment_of, payload_of
+from sidecars.tuning.replay import NAIVE_SECONDS
 from tests.bench.table import Row
 from tests.sidecars.recordings.hour import LABELS, run
 from tests.sidecars.recordings.record import HOUR
 from witness.assignment import Assignment
-from witness.identity import ProcessId
+from witness.events.spool_reader import append_event
 from witness.names import GroupId
-from witness.transport.event_spool import append_event
+from witness.process.identity import ProcessId
 
 _ROOT = Path(__file__).parents[2]
 # Hooks wait for a verdict in a process of their own; here one process asks again and again.
 _ASKER = """
 import os, sys, time
-from witness.transport.recording import append_record, wake
+from witness.events.spool_writer import append_record, wake
 spool, queue = sys.argv[1], sys.argv[2]
 for line in sys.stdin.buffer:
     began = time.perf_counter()
@@ -157,12 +157,12 @@ def start_of_a_sidecar() -> list[Row]:
     light = [
         sys.executable,
         "-c",
-        "import time; b = time.perf_counter(); import sidecars.loop; print(time.perf_counter() - b)",
+        "import time; b = time.perf_counter(); import sidecars.observer.process; print(time.perf_counter() - b)",
     ]
     imports = [float(subprocess.run(light, capture_output=True, check=True, cwd=_ROOT).stdout) for _ in range(5)]
     return [
         _row(what="process to ready", times=times, unit=1e3, name="ms"),
-        _row(what="import sidecars.loop", times=imports, unit=1e3, name="ms"),
+        _row(what="import sidecars.observer.process", times=imports, unit=1e3, name="ms"),
     ]
 
 
@@ -239,8 +239,8 @@ def _forked(folder: Path, names: Sequence[str]) -> subprocess.Popen[str]:
     """A process that imports once and forks every sidecar, as the nursery does; prints pids, then readiness."""
     code = """
 import os, sys
-import sidecars.vigil, sidecars.assembly
-from sidecars.loop import run
+import sidecars.observer.watcher, sidecars.observer.factory
+from sidecars.observer.process import run
 from witness.assignment import Assignment
 children = []
 for path in sys.argv[1:]:

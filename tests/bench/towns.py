@@ -13,11 +13,11 @@ from typing import Self
 
 from tests.programs import alive
 from witness import Town, Witness
-from witness.declare.types import OWN_FOLDER, shipped_types
-from witness.identity import ProcessId
+from witness.declare.argument_kinds import OWN_FOLDER, shipped_types
+from witness.ipc import client
 from witness.journal import Member, MemberKind, MemberState
-from witness.patrol import control
-from witness.supervise.proctree import Markers, read_table
+from witness.process.identity import ProcessId
+from witness.process.table import Markers, read_table
 
 # What a person would declare; a checkout that lacks one of them measures the same number of another.
 _USUAL = ("specs:spec.md", "tools", "scope", "conventions")
@@ -72,7 +72,7 @@ class ScratchTown:
     @property
     def daemon(self) -> ProcessId | None:
         """The running Witness."""
-        return control.witness_process(self.town)
+        return client.witness_process(self.town)
 
     @property
     def nursery(self) -> ProcessId | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from witness.town import Town
+from witness.config.town import Town
 
 RIGS = {"gastown": "gt", "beads": "bd"}
 
@@ -39,9 +39,9 @@ def make_gas_town(root: Path, *polecats: str) -> Town:
 
 def end_town(town: Town) -> None:
     """End the town's Witness, tmux server and nursery, and nobody else's; the sidecars end with their agents."""
-    from witness.patrol import control
+    from witness.ipc import client
 
-    control.stop_witness(town)
+    client.stop_witness(town)
     environment = {"PATH": os.environ["PATH"]}
     subprocess.run(["tmux", "-L", town.socket, "kill-server"], capture_output=True, check=False, env=environment)
     # By its arguments: the test may have taken away the files that name it.

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tests.cli.stand_in import StandIn
 from witness.cli.doctor import doctor
-from witness.town import Town
+from witness.config.town import Town
 
 
 def test_doctor_prints_json_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

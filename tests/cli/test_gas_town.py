@@ -13,12 +13,12 @@ import pytest
 
 from tests.cli.gas_town import end_town, make_gas_town
 from tests.cli.stand_in import StandIn
+from witness.api import Witness
+from witness.config.town import Town
 from witness.errors import DeclarationError
-from witness.patrol.spawning import Spawned
-from witness.patrol.witness import Witness
-from witness.supervise.proctree import is_alive
-from witness.supervise.waiting import wait_gone
-from witness.town import Town
+from witness.process.exit_watch import wait_gone
+from witness.process.table import is_alive
+from witness.supervise.spawning import Spawned
 
 
 @pytest.fixture

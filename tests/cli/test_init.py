@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from witness.cli.init import init
-from witness.town import Town
+from witness.config.town import Town
 
 
 def test_init_makes_a_town_once(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from witness.cli.molecule import molecule, read_vars
+from witness.config.resources import molecules_dir
+from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
-from witness.resources import molecules_dir
-from witness.town import Town
 
 DEMO = str(molecules_dir() / "mol-demo.toml")
 REPOSITORY = str(molecules_dir() / "demo-repo")

@@ -13,12 +13,12 @@ from click.testing import CliRunner, Result
 from witness.cli import nudge as nudge_module
 from witness.cli.program import gt
 from witness.clock import SystemClock
+from witness.config.town import Town
+from witness.delivery.nudge_queue import NudgeQueue
 from witness.errors import NotFoundError, QueueFullError, RunEndedError, UsageError, WitnessError
 from witness.journal import Group, GroupState, Journal
 from witness.names import GroupId
-from witness.town import Town
-from witness.transport.nudge_queue import NudgeQueue
-from witness.transport.tmux import Tmux
+from witness.tmux import Tmux
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from sidecars.material.mcp_listing import describe_servers
+from sidecars.observer.context.mcp_listing import describe_servers
 from tests.sidecars.conftest import as_payload, tool_event
 from tests.sidecars.model_server import knowing, serving
 from witness.cli import main
+from witness.config.town import Town
+from witness.events.spool_reader import append_event
 from witness.journal import Decision, Group, GroupState, Journal, Usage
 from witness.names import GroupId
-from witness.town import Town
-from witness.transport.event_spool import append_event
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from witness.config.town import Town
 from witness.declare.compose import compose
 from witness.declare.molecule import Molecule
 from witness.declare.overlay import apply_overlay, find_overlay
 from witness.errors import DeclarationError
-from witness.town import Town
 
 BASE = """formula = "base"
 [[steps]]

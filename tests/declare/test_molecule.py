@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from witness.config.resources import molecules_dir
+from witness.config.town import Town
 from witness.declare.molecule import Molecule
 from witness.declare.search import find_formula
 from witness.errors import DeclarationError, NotFoundError
-from witness.resources import molecules_dir
-from witness.town import Town
 
 STEPS = '[[steps]]\nid = "work"\ntitle = "Work"\n'
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from witness.declare.types import find_type, resolve_specs, shipped_types
+from witness.config.town import Town
+from witness.declare.argument_kinds import find_type, resolve_specs, shipped_types
 from witness.errors import DeclarationError, NotFoundError
-from witness.town import Town
 
 
 def _make_type(folder: Path, name: str, text: str = "summary: x\n") -> Path:

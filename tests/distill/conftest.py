@@ -10,8 +10,8 @@ import pytest
 
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.limits import Deadline
-from sidecars.distill.shelf import Shelf
 from sidecars.distill.text import Text
+from sidecars.distill.text_pool import Shelf
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
-from tests.distill.test_claude import CLAUDE, ReaderServer
+from tests.distill.test_claude_backend import CLAUDE, ReaderServer
 from tests.e2e.messages_server import say, use
 
 pytestmark = pytest.mark.e2e

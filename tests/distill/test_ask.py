@@ -9,10 +9,10 @@ import pytest
 
 from tests.distill.test_cli import gt
 from witness.assignment import Assignment
-from witness.identity import ProcessId
+from witness.config.town import Town
 from witness.journal import Group, GroupState, Journal
 from witness.names import GroupId
-from witness.town import Town
+from witness.process.identity import ProcessId
 
 SPEC = "# API\n\nEvery answer is JSON.\n\nA validation error is answered with status 422.\nA missing record: 404.\n"
 

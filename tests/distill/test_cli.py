@@ -14,7 +14,7 @@ import pytest
 
 from tests.distill.artifacts import QUESTION, write_eval_log
 from tests.distill.model_server import ModelServer, Step, say
-from witness.cli.root import main
+from witness.cli.main import main
 
 Result = tuple[int, str, str]
 
@@ -138,7 +138,7 @@ def test_a_file_name_that_is_no_text_can_be_printed(tmp_path: Path) -> None:
 
 def test_the_library_is_not_loaded_for_help(capsys: pytest.CaptureFixture[str]) -> None:
     script = (
-        "import sys; from witness.cli.root import main\n"
+        "import sys; from witness.cli.main import main\n"
         "try: main(['distill', '--help'])\n"
         "except SystemExit: pass\n"
         "print(sorted({'anthropic', 'mcp', 're2', 'pathspec', 'sidecars'} & set(sys.modules)))"

@@ -13,8 +13,8 @@ from sidecars.distill import evidence as evidence_module
 from sidecars.distill import text as text_module
 from sidecars.distill.answer import Claim
 from sidecars.distill.evidence import Checked, Checker, Quote
-from sidecars.distill.shelf import Shelf
 from sidecars.distill.text import shown
+from sidecars.distill.text_pool import Shelf
 
 Shelved = Callable[..., Shelf]
 LOG = b"".join(b"line %d says %d\n" % (number, number * 7) for number in range(1, 201))

@@ -17,8 +17,8 @@ _MEASURE = """
 import json, pathlib, resource, sys
 from sidecars.distill import distill
 from sidecars.distill.question import parse_question
-from sidecars.distill.matcher import Matcher
-import re2, sidecars.distill.expand
+from sidecars.distill.term_matcher import Matcher
+import re2, sidecars.distill.decompress
 
 def peak():
     # Not ru_maxrss where there is better: a new program begins with that of the process that has started it.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sidecars.distill import text as text_module
 from sidecars.distill import tools as tools_module
-from sidecars.distill.shelf import Shelf
+from sidecars.distill.text_pool import Shelf
 from sidecars.distill.tools import LONGEST_RESULT, ToolFault, Tools, definitions
 
 Shelved = Callable[..., Shelf]

@@ -48,7 +48,7 @@ def _tell(kind: str, actor: str, **payload: str) -> None:
 
 
 def _tmux(*args: str) -> None:
-    from witness.town import Town
+    from witness.config.town import Town
 
     subprocess.run(["tmux", "-L", Town.at(_town()).socket, *args], check=True)
 

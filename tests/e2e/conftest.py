@@ -16,8 +16,8 @@ import pytest
 
 from tests.clients import claude_program, claude_version
 from tests.e2e.messages_server import MessagesServer
-from witness.transport.hook_settings import session_settings
-from witness.transport.tmux import Tmux
+from witness.agents.hook_settings import session_settings
+from witness.tmux import Tmux
 
 CLAUDE = claude_program()
 PERMITTED = ("--permission-mode", "acceptEdits", "--allowedTools", "Bash", "Read", "Edit", "Write", "Agent")

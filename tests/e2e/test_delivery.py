@@ -14,12 +14,12 @@ import pytest
 from tests.e2e.conftest import PERMITTED, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import make_town, supervised
+from witness.api import Witness
 from witness.clock import SystemClock
+from witness.config.town import Town
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.events.spool_reader import SpoolReader
 from witness.journal import Decision
-from witness.patrol.witness import Witness
-from witness.town import Town
-from witness.transport.event_spool import SpoolReader
-from witness.transport.nudge_queue import Nudge, NudgeQueue
 
 PREFIX = "[sidecar:scope]"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import MessagesServer, Request, say, use
+from witness.agents.clients import CLAUDE
 from witness.clock import SystemClock
-from witness.transport.clients import CLAUDE
-from witness.transport.event_spool import SpoolReader
-from witness.transport.idle import IdlePoller
-from witness.transport.nudge_queue import Nudge, NudgeQueue
-from witness.transport.tmux import Tmux
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.delivery.prompt_typist import IdlePoller
+from witness.events.spool_reader import SpoolReader
+from witness.tmux import Tmux
 
 
 def queue_of(session: Session) -> NudgeQueue:

@@ -16,7 +16,7 @@ from tests.e2e.conftest import PERMITTED, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import living_of, make_town, supervised
 from witness.journal import GroupState
-from witness.transport.tmux import Tmux
+from witness.tmux import Tmux
 
 
 def listed(repo: Path) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from sidecars.memory.store import MemoryStore
 from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import make_town, supervised
-from witness.cli.remembering import open_memory
+from witness.agents.hook_settings import session_settings
+from witness.api import Witness
+from witness.cli.memory_provider import open_memory
 from witness.clock import SystemClock
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.journal import GroupState
 from witness.names import GroupId
-from witness.patrol.witness import Witness
-from witness.transport.hook_settings import session_settings
-from witness.transport.nudge_queue import Nudge, NudgeQueue
 
 _FACT = "the queue drops messages above 64 KB"
 

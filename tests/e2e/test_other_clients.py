@@ -19,13 +19,13 @@ import pytest
 from tests.clients import OTHERS as BIN
 from tests.e2e.conftest import wait_until
 from tests.e2e.other_models import OtherModels, Step
+from witness.agents.clients import CODEX, GEMINI, OPENCODE, Client
+from witness.agents.hook_settings import install
 from witness.clock import SystemClock
-from witness.transport.clients import CODEX, GEMINI, OPENCODE, Client
-from witness.transport.event_spool import SpoolReader
-from witness.transport.hook_settings import install
-from witness.transport.idle import IdlePoller, PromptState, read_prompt
-from witness.transport.nudge_queue import Nudge, NudgeQueue
-from witness.transport.tmux import Tmux
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.delivery.prompt_typist import IdlePoller, PromptState, read_prompt
+from witness.events.spool_reader import SpoolReader
+from witness.tmux import Tmux
 
 NOTE = "[sidecar:scope] billing is out of scope"
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sidecars.observe.events import EventReader
-from sidecars.observe.recording import read_events, read_transcript
+from sidecars.observer.observe.events import EventReader
+from sidecars.observer.observe.recorded import read_events, read_transcript
 from tests.e2e.conftest import Session
 from tests.e2e.messages_server import MessagesServer, say, use
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from witness.agents.hook_entries import interpreter
 from witness.clock import SystemClock
-from witness.resources import hooks_dir
-from witness.transport import claims, recording
-from witness.transport.event_spool import SpoolReader, WakeSocket
-from witness.transport.hook_dialects import interpreter
-from witness.transport.nudge_queue import Nudge, NudgeQueue
+from witness.config.resources import hooks_dir
+from witness.delivery import queue_files
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.events import spool_writer
+from witness.events.spool_reader import SpoolReader, WakeSocket
 
 HOOK = [interpreter(), "-S", "-I", str(hooks_dir() / "gt_hook.py")]
 Ran = subprocess.CompletedProcess[bytes]
@@ -50,7 +51,7 @@ class Polecat:
         return [event.payload for event in SpoolReader(self.spool).read()]
 
     def facts(self) -> list[dict[str, Any]]:
-        path = self.queue.folder / claims.LEDGER
+        path = self.queue.folder / queue_files.LEDGER
         return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
 
     @property
@@ -258,7 +259,7 @@ def test_a_reader_that_has_left_keeps_the_nudge(polecat: Polecat) -> None:
 
 def test_a_queue_locked_by_somebody_hung_is_left_alone(polecat: Polecat) -> None:
     polecat.say("hello")
-    with claims.Locked(str(polecat.queue.folder)):
+    with queue_files.Locked(str(polecat.queue.folder)):
         assert silent(polecat.run("PostToolUse"))
     assert "hello" in context(polecat.run("PostToolUse"))
 
@@ -344,13 +345,23 @@ def test_the_fast_path_imports_next_to_nothing(polecat: Polecat) -> None:
         input=b"{}", capture_output=True, env=polecat.environ, check=True,
     )  # fmt: skip
     loaded = set(ran.stderr.decode().split())
-    assert "recording" in loaded
-    assert not loaded & {"json", "re", "pathlib", "socket", "datetime", "dataclasses", "typing", "witness", "claims"}
+    assert "spool_writer" in loaded
+    assert not loaded & {
+        "json",
+        "re",
+        "pathlib",
+        "socket",
+        "datetime",
+        "dataclasses",
+        "typing",
+        "witness",
+        "queue_files",
+    }
 
 
 def test_records_are_whole_lines(polecat: Polecat) -> None:
     polecat.run("PostToolUse", {"x": "a\nb"})
-    lines = (polecat.spool / recording.CURRENT).read_bytes().split(b"\n")
+    lines = (polecat.spool / spool_writer.CURRENT).read_bytes().split(b"\n")
     assert (lines[0], lines[-1], len(lines)) == (b"", b"", 3)
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecars.inject.style import STYLE_BLOCK
 from sidecars.memory.briefing import TOKEN_BUDGET, memory_block, polecat_briefing, tokens
 from sidecars.memory.explain import explained, sessions_left
 from sidecars.memory.ranking import matching, rank, words
 from sidecars.memory.record import RELATIONSHIPS, Memory, Sidecar, empty_sidecar, iso
+from sidecars.style import STYLE_BLOCK
 
 _NOW = iso(1_800_000_000.0)
 

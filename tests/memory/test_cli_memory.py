@@ -227,9 +227,9 @@ def test_the_clients_hook_reads_its_event_from_stdin(gt: Cli, monkeypatch: pytes
 
 
 def test_a_running_polecat_is_told_through_its_queue(gt: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from witness.config.town import Town
     from witness.journal import Group, GroupState, Journal
     from witness.names import GroupId
-    from witness.town import Town
 
     town = Town.init(gt.project)
     town.make_runtime()

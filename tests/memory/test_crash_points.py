@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from sidecars.memory.decision_record import FOLDER
-from sidecars.memory.party import end_party, start_party
-from sidecars.memory.party_record import Contribution, PartyDecision, PartyRecord
 from sidecars.memory.sessions import Gains, SessionId, load, save
 from sidecars.memory.store import MemoryStore
+from sidecars.party.decision_record import FOLDER
+from sidecars.party.party import end_party, start_party
+from sidecars.party.record import Contribution, PartyDecision, PartyRecord
 from tests.memory.files import validator
 from witness.clock import ManualClock
 

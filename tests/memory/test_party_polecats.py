@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.memory.decision_record import FOLDER
 from sidecars.memory.store import MemoryStore
+from sidecars.party.decision_record import FOLDER
 from tests.towns import make_town, supervised
 from witness.cli import main
-from witness.town import Town
+from witness.config.town import Town
 
 pytestmark = pytest.mark.real
 

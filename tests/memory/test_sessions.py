@@ -124,7 +124,7 @@ def test_two_polecats_may_share_one_memory(store: MemoryStore, tmp_path: Path, c
 
 
 def test_the_environment_names_the_project(tmp_path: Path) -> None:
-    from sidecars.memory.place import find_root
+    from sidecars.memory.paths import find_root
 
     assert find_root(Path("/"), environment(tmp_path, "ada")) == tmp_path
 

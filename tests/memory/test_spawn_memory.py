@@ -13,13 +13,13 @@ import pytest
 from sidecars.memory.store import MemoryStore
 from tests.scripts import with_our_packages
 from tests.towns import make_town, supervised
+from witness.api import Witness
 from witness.cli import main
-from witness.cli.remembering import open_memory
+from witness.cli.memory_provider import open_memory
+from witness.config.town import Town
 from witness.errors import UsageError
 from witness.journal import GroupState
-from witness.patrol.order import Order, prepare
-from witness.patrol.witness import Witness
-from witness.town import Town
+from witness.launch.spawn_request import Order, prepare
 
 _FACT = "the queue drops messages above 64 KB"
 

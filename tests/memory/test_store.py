@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from sidecars.memory import store as store_module
-from sidecars.memory.entry import RuleError
+from sidecars.memory.journal_entry import RuleError
+from sidecars.memory.lenient_reader import parse
 from sidecars.memory.lock import MemoryBusyError, foreign_locked, locked
-from sidecars.memory.reading import parse
 from sidecars.memory.store import MemoryFileError, MemoryStore
 from tests.memory.files import MDAN, TEMPLATE, validator, write
 from witness.clock import ManualClock, SystemClock

@@ -15,10 +15,10 @@ import pytest
 
 from tests.programs import BY_NAME, Record, alive
 from witness.clock import SystemClock
-from witness.identity import ProcessId
-from witness.nuke.execute import Ended, end_groups
-from witness.nuke.plan import Target, foreign_to, is_inside
-from witness.supervise.proctree import Table, identify, read_table
+from witness.nuke.target import Target, foreign_to, is_inside
+from witness.nuke.terminate import Ended, end_groups
+from witness.process.identity import ProcessId
+from witness.process.table import Table, identify, read_table
 
 GRACE = 0.3
 # Tests run side by side on one machine: each process of pytest has groups of its own.
@@ -236,8 +236,8 @@ def test_a_caller_that_is_suspended_asks_and_forces_before_it_gives_up(stage: St
 
 def test_a_survivor_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     # A process in uninterruptible sleep cannot be made here; that signals do nothing looks the same from outside.
-    monkeypatch.setattr("witness.nuke.execute.send", lambda process, number: False)
-    monkeypatch.setattr("witness.nuke.execute._KILL_SECONDS", 0.1)
+    monkeypatch.setattr("witness.nuke.terminate.send", lambda process, number: False)
+    monkeypatch.setattr("witness.nuke.terminate._KILL_SECONDS", 0.1)
     sleeper = stage.sleeper()
     (ended,) = _end(_target(sleeper), grace=0.1)
     assert [(each.process, each.name) for each in ended.survivors] == [(sleeper, "sleep")]

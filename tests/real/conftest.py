@@ -14,11 +14,11 @@ import pytest
 
 from tests.programs import Identity, Program, Record, alive
 from witness import Town, Witness
-from witness.identity import ProcessId
+from witness.ipc import client
 from witness.journal import Member
-from witness.patrol import control
-from witness.patrol.spawning import Spawned
-from witness.supervise.proctree import Markers, read_table
+from witness.process.identity import ProcessId
+from witness.process.table import Markers, read_table
+from witness.supervise.spawning import Spawned
 
 # Without a cgroup, which would hide what the other nets let through.
 SETTINGS = "stop_grace: 1s\nspawn_settle: 50ms\ncontainment: reaper\n"
@@ -63,7 +63,7 @@ class Place:
 
     def kill_daemon(self) -> None:
         """End the Witness as a crash would."""
-        process = control.witness_process(self.town)
+        process = client.witness_process(self.town)
         assert process, "no Witness runs"
         self.kill(process)
 
@@ -83,7 +83,7 @@ class Place:
 
     def close(self) -> None:
         """End everything that this town has started."""
-        helpers = [control.witness_process(self.town), self.witness._rounds.nursery.process()]
+        helpers = [client.witness_process(self.town), self.witness._rounds.nursery.process()]
         members = [member.process for _, members in self.witness.polecats() for member in members]
         for process in (*helpers, *members):
             if process:

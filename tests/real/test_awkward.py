@@ -9,7 +9,7 @@ import pytest
 
 from tests.programs import PROGRAMS, Program, missing, recording
 from tests.real.conftest import SETTINGS, Place, kill_and_wait
-from witness.spawn.cgroup import cgroup_members
+from witness.process.cgroup import cgroup_members
 
 pytestmark = pytest.mark.real
 

@@ -16,10 +16,10 @@ import pytest
 from tests.programs import BY_NAME, Record, recording
 from tests.real.conftest import Place, kill_and_wait
 from witness.errors import WitnessError
-from witness.identity import ProcessId
+from witness.ipc import client
 from witness.journal import GroupState, MemberKind
-from witness.patrol import control
-from witness.supervise.proctree import command_line, read_table
+from witness.process.identity import ProcessId
+from witness.process.table import command_line, read_table
 
 pytestmark = pytest.mark.real
 
@@ -72,12 +72,12 @@ class Chaos:
             kill_and_wait((process.pid, process.started))
 
     def witness_dies(self) -> None:
-        self._kill(control.witness_process(self.place.town))
+        self._kill(client.witness_process(self.place.town))
         if self.dice.random() < 0.7:
             self.place.witness.start()
 
     def witness_hangs(self) -> None:
-        process = control.witness_process(self.place.town)
+        process = client.witness_process(self.place.town)
         if process:
             os.kill(process.pid, signal.SIGSTOP)
             select.select([], [], [], 0.2)

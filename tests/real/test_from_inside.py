@@ -12,9 +12,9 @@ import pytest
 
 from tests.programs import Identity, alive
 from tests.real.conftest import Place
-from witness.identity import ProcessId
-from witness.patrol import control
-from witness.supervise.proctree import read_table
+from witness.ipc import client
+from witness.process.identity import ProcessId
+from witness.process.table import read_table
 
 pytestmark = pytest.mark.real
 
@@ -40,7 +40,7 @@ def stands_for(place: Place, name: str) -> dict[str, Identity]:
     assert reaper
     table = read_table()
     found = members | {
-        "witness": control.witness_process(place.town),
+        "witness": client.witness_process(place.town),
         "nursery": place.witness._rounds.nursery.process(),
         "tmux": table[table[reaper.pid].parent].process,
     }

@@ -14,8 +14,8 @@ import pytest
 
 from tests.programs import BY_NAME, Identity, alive, recording
 from tests.real.conftest import Place
-from witness.identity import ProcessId
 from witness.journal import MemberKind, MemberState
+from witness.process.identity import ProcessId
 
 pytestmark = pytest.mark.real
 

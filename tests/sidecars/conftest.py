@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from sidecars.assembly import Parts, assemble
-from sidecars.inject.gate import Gates
-from sidecars.judge.verdict import Judge, Verdict
-from sidecars.observe.observation import Observation
-from sidecars.observer import Observer
-from sidecars.sidecar_type import SidecarType
+from sidecars.definition.sidecar_type import SidecarType
+from sidecars.observer.factory import Parts, assemble
+from sidecars.observer.inject.gate import Gates
+from sidecars.observer.judge.verdict import Judge, Verdict
+from sidecars.observer.observe.observation import Observation
+from sidecars.observer.pipeline import Observer
 from witness.assignment import Assignment
 from witness.clock import ManualClock
-from witness.identity import ProcessId
+from witness.config.settings import Settings
 from witness.journal import Journal
 from witness.names import GroupId
-from witness.settings import Settings
+from witness.process.identity import ProcessId
 
 ISSUE = "---\nfiles: [src/**, tests/**]\nnot:\n  - src/private/**\n  - '*.env'\n---\nMake the sum right.\n"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sidecars.fields import FIELDS, RULE_FIELDS, SOURCES
-from sidecars.sidecar_type import SidecarType
+from sidecars.definition.sidecar_type import SidecarType
+from sidecars.definition.type_schema import FIELDS, RULE_FIELDS, SOURCES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sidecars.md").read_text()
 
@@ -36,7 +36,7 @@ def test_the_shortest_way(tmp_path: Path) -> None:
 
 
 def test_the_front_matter_is_right() -> None:
-    from sidecars.material.front_matter import read_front_matter
+    from sidecars.observer.context.front_matter import read_front_matter
 
     (rule,) = read_front_matter(block("yaml", "bad-input-is-422"), "page").rules
     assert rule.name == "bad-input-is-422"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecars.judge.report import find_report
-from sidecars.judge.verdict import Verdict, quoted_from
-from sidecars.observe.change import changed_share, squeeze
-from sidecars.observe.events import EventReader
-from sidecars.observe.screen import completed_actions, content_lines
-from sidecars.observe.shell import named_files
+from sidecars.observer.judge.signal_tool import find_report
+from sidecars.observer.judge.verdict import Verdict, quoted_from
+from sidecars.observer.observe.events import EventReader
+from sidecars.observer.observe.screen import completed_actions, content_lines
+from sidecars.observer.observe.screen_diff import changed_share, squeeze
+from sidecars.observer.observe.shell import named_files
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

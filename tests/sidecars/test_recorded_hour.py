@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.replay import NAIVE_SECONDS
+from sidecars.tuning.replay import NAIVE_SECONDS
 from tests.sidecars.recordings.hour import LABELS, moments, run
 from tests.sidecars.recordings.record import HOUR
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.assembly import Parts, assemble
-from sidecars.judge.verdict import Confidence, Verdict
-from sidecars.observe.recording import Moment
-from sidecars.replay import replay
+from sidecars.definition.sidecar_type import Confidence
+from sidecars.observer.factory import Parts, assemble
+from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.observe.recorded import Moment
+from sidecars.tuning.replay import replay
 from tests.sidecars.conftest import SlowJudge, tool_event
 from tests.sidecars.observe.test_screen import EDIT, screen
 from witness.assignment import Assignment

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sidecars.cases import CASES_FILE, load_cases
-from sidecars.evaluate import evaluate, variant
-from sidecars.lint import lint
-from sidecars.type_files import SHIPPED, load_type
+from sidecars.definition.sidecar_type import variant
+from sidecars.definition.type_loader import SHIPPED, load_type
+from sidecars.tuning.cases import CASES_FILE, load_cases
+from sidecars.tuning.evaluate import evaluate
+from sidecars.tuning.lint import lint
 
 TYPES = sorted(path.parent.name for path in SHIPPED.glob(f"*/{CASES_FILE}"))
 

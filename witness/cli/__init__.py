@@ -1,5 +1,5 @@
 """The command line: parses, calls the library once, prints, exits."""
 
-from witness.cli.root import main
+from witness.cli.main import main
 
 __all__ = ["main"]

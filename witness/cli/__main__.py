@@ -1,5 +1,5 @@
 """``python -m witness.cli``."""
 
-from witness.cli.root import main
+from witness.cli.main import main
 
 main()

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
 from witness.journal import Group, Journal
 from witness.names import MARKER_VARIABLE, GroupId, split_address
-from witness.town import Town
 
 
 def print_json(value: Any) -> None:

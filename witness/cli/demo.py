@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from witness.api import Witness
 from witness.cli.groups_table import group_rows, tree
+from witness.config.resources import molecules_dir
+from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.journal import Group, GroupState, MemberKind, MemberState
-from witness.patrol.order import Order
-from witness.patrol.witness import Witness
-from witness.resources import molecules_dir
-from witness.supervise.proctree import Kinship, Markers, is_alive, read_table, send
-from witness.supervise.waiting import wait_gone
-from witness.town import Town
-from witness.transport.tmux import Tmux
+from witness.launch.spawn_request import Order
+from witness.process.exit_watch import wait_gone
+from witness.process.table import Kinship, Markers, is_alive, read_table, send
+from witness.tmux import Tmux
 
 if TYPE_CHECKING:
     from rich.console import Console

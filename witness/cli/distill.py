@@ -14,14 +14,14 @@ from witness.errors import UsageError
 
 if TYPE_CHECKING:
     from sidecars.distill import Answer
-    from witness.cli.asking import Asking
+    from witness.cli.distill_service import Asking
 
 
 class _Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from witness.settings import parse_duration
+        from witness.config.settings import parse_duration
 
         try:
             return parse_duration(value)
@@ -90,7 +90,7 @@ def ask(target: str, question: str, as_json: bool, **given: Any) -> None:
 
 
 def _asking(given: dict[str, Any], quiet: bool) -> Asking:
-    from witness.cli.asking import Asking
+    from witness.cli.distill_service import Asking
 
     return Asking(given.pop("backend"), given, _progress(quiet))
 
@@ -129,7 +129,7 @@ def _clean(text: str) -> str:
 
 
 def _print_stats(as_json: bool) -> None:
-    from witness.cli.asking import ledger
+    from witness.cli.distill_service import ledger
 
     found = ledger().stats()
     if as_json:

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from witness.cli.context import print_json
-from witness.cli.handover import find_real_gt
+from witness.cli.exec_real_gt import find_real_gt
+from witness.config.town import Town
 from witness.doctor import Examination, Finding, Level, examine
-from witness.doctor.examination import find_start, mend
+from witness.doctor.checks import find_start, mend
 from witness.doctor.finding import fault
 from witness.errors import DeclarationError, TownNotFoundError
-from witness.town import Town
 
 _MARKS = {Level.OK: "ok     ", Level.NOTE: "note   ", Level.WARNING: "warning", Level.FAULT: "FAULT  "}
 

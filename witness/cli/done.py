@@ -7,12 +7,12 @@ import sys
 
 import click
 
+from witness.api import Witness
 from witness.cli.context import own_group
 from witness.cli.gas_town import done_there
+from witness.config.town import Town
 from witness.errors import RunEndedError
 from witness.names import GroupId
-from witness.patrol.witness import Witness
-from witness.town import Town
 
 # An agent says it once, and takes a failure for the end of the matter.
 _PATIENCE = 30.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from witness.cli.handover import find_real_gt
-from witness.cli.real_gt import run_real_gt
+from witness.cli.exec_real_gt import find_real_gt
+from witness.cli.run_real_gt import run_real_gt
+from witness.config.town import Town
 from witness.journal import Group
 from witness.names import GroupId
-from witness.town import Town
 
 
 def known_to_gas_town(town: Town, group: GroupId) -> bool:

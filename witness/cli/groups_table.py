@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from witness.api import Witness
 from witness.journal import Group, Member, MemberKind, MemberState
-from witness.patrol.witness import Witness
 
 _COLOUR = {
     "RUNNING": "green",

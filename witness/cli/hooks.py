@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from witness.agents import hook_settings
+from witness.agents.clients import CLIENTS, Channel, Client, client_named
 from witness.cli.context import print_json
 from witness.errors import UsageError
-from witness.transport import hook_settings
-from witness.transport.clients import CLIENTS, Channel, Client, client_named
 
 _HOOKED = tuple(client.name for client in CLIENTS if client.channel is not Channel.PANE)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from witness.cli.context import print_json
+from witness.config.town import Town
 from witness.errors import TownNotFoundError
-from witness.town import Town
 
 
 @click.command

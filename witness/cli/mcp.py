@@ -57,7 +57,7 @@ def server(backend: str = "auto") -> MCPServer:
 
 
 def _answered(backend: str, limits: dict[str, Any], question: Any) -> dict[str, Any]:
-    from witness.cli.asking import Asking
+    from witness.cli.distill_service import Asking
 
     try:
         answer = question(Asking(backend, limits))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witness.cli import memory_people as people
+from witness.cli import memory_admin as people
 from witness.cli.context import find_group, open_journal, print_json
 from witness.cli.memory_options import (
     json_option,
@@ -75,8 +75,8 @@ def _tell(store: MemoryStore, agent: str, target: str, task: str) -> None:
     from sidecars.memory.sessions import SessionId
     from sidecars.memory.sessions import load as load_session
     from witness.clock import SystemClock
-    from witness.town import Town
-    from witness.transport.nudge_queue import Nudge, NudgeQueue
+    from witness.config.town import Town
+    from witness.delivery.nudge_queue import Nudge, NudgeQueue
 
     town = Town.find()
     with open_journal(town) as journal:

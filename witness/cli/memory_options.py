@@ -53,7 +53,7 @@ def tell_costs(usage: Usage) -> None:
 
 def open_store(project: Path | None) -> MemoryStore:
     """The memories of the project that is given, else of the one around the working directory."""
-    from sidecars.memory.place import ROOT_VARIABLES, find_root
+    from sidecars.memory.paths import ROOT_VARIABLES, find_root
     from sidecars.memory.store import MemoryStore
 
     if project is not None:
@@ -69,7 +69,7 @@ def open_store(project: Path | None) -> MemoryStore:
 
 def which_session(store: MemoryStore, agent: str, given: str, *, fresh: bool = False) -> SessionId:
     """The session that is meant: the one given, the environment's, the polecat's own run, else the one by hand."""
-    from sidecars.memory.place import SESSION_VARIABLE
+    from sidecars.memory.paths import SESSION_VARIABLE
     from sidecars.memory.sessions import SessionId, manual_session
 
     given = given or os.environ.get(SESSION_VARIABLE, "")

@@ -8,16 +8,16 @@ import time
 
 import click
 
+from witness.agents.clients import client_for
 from witness.cli.context import find_group, open_journal, print_json
 from witness.clock import SystemClock
+from witness.config.town import Town
+from witness.delivery import message_format
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.delivery.prompt_typist import WATCH, IdlePoller, Typist
 from witness.errors import NotFoundError, RunEndedError, UsageError, WitnessError
 from witness.journal import Group, GroupState
-from witness.town import Town
-from witness.transport import wording
-from witness.transport.clients import client_for
-from witness.transport.idle import WATCH, IdlePoller, Typist
-from witness.transport.nudge_queue import Nudge, NudgeQueue
-from witness.transport.tmux import Tmux
+from witness.tmux import Tmux
 
 # Gas Town's own patience with a busy agent.
 _IDLE_SECONDS = 15.0
@@ -51,7 +51,7 @@ def nudge(
     TARGET is name, rig/name, rig/polecats/name or a session.
     """
     text = sys.stdin.read() if from_stdin else message or flag
-    if not wording.clean(text):
+    if not message_format.clean(text):
         raise UsageError("the message is empty: write it after the target, or give it by --stdin")
     town = Town.find()
     group = _living(town, target)
@@ -87,7 +87,7 @@ def _living(town: Town, target: str) -> Group:
 
 
 def _type(town: Town, group: Group, note: Nudge) -> None:
-    text = wording.line(note.to_fields())
+    text = message_format.line(note.to_fields())
     refused = Typist(Tmux(town.socket)).insist(group.session, client_for(group.agent), text)
     if refused:
         raise WitnessError(f"nothing was typed to {group.id.address}: {refused}; --mode queue waits for its next step")

@@ -16,11 +16,11 @@ from witness.cli.memory_options import json_option, open_store, project_option, 
 from witness.errors import UsageError, WitnessError
 
 if TYPE_CHECKING:
-    from sidecars.memory.party import Party
-    from sidecars.memory.party_run import Speaker
-    from sidecars.memory.party_table import Table
     from sidecars.memory.sessions import Saved
     from sidecars.memory.store import MemoryStore
+    from sidecars.party.party import Party
+    from sidecars.party.run import Speaker
+    from sidecars.party.turn_mailbox import Table
 
 _MODES = ("discussion", "debate", "consensus")
 
@@ -50,7 +50,7 @@ def party() -> None:
 @json_option
 def start(*, agents: str, topic: str, mode: str, project: Path | None, as_json: bool) -> None:
     """Load every agent's memory and print their briefings."""
-    from sidecars.memory.party import start_party
+    from sidecars.party.party import start_party
 
     begun, briefings = start_party(open_store(project), _names(agents), topic, mode)
     if as_json:
@@ -68,8 +68,8 @@ def start(*, agents: str, topic: str, mode: str, project: Path | None, as_json: 
 @json_option
 def end(given: str, *, record: Path, project: Path | None, as_json: bool) -> None:
     """Take the RECORD of a party (docs/memory.md) and save it for each of its agents."""
-    from sidecars.memory.party import end_party, find_party
-    from sidecars.memory.party_reading import read_record
+    from sidecars.party.party import end_party, find_party
+    from sidecars.party.reading import read_record
 
     store = open_store(project)
     found = find_party(store.root, given)
@@ -120,8 +120,8 @@ class _Wanted(NamedTuple):
 
 def _run_with_model(store: MemoryStore, wanted: _Wanted) -> None:
     from sidecars.memory.model import model_for
-    from sidecars.memory.party import start_party
-    from sidecars.memory.party_run import ModelSpeaker
+    from sidecars.party.party import start_party
+    from sidecars.party.run import ModelSpeaker
 
     model = model_for(Path.cwd())
     try:
@@ -133,12 +133,12 @@ def _run_with_model(store: MemoryStore, wanted: _Wanted) -> None:
 
 
 def _run_with_polecats(store: MemoryStore, wanted: _Wanted, command: str, limit: float) -> None:
-    from sidecars.memory.party import start_party
-    from sidecars.memory.party_table import Table, TableSpeaker
+    from sidecars.party.party import start_party
+    from sidecars.party.turn_mailbox import Table, TableSpeaker
+    from witness.api import Witness
     from witness.cli.party_polecats import Guests
     from witness.clock import SystemClock
-    from witness.patrol.witness import Witness
-    from witness.town import Town
+    from witness.config.town import Town
 
     clock, place = SystemClock(), Path.cwd()
     with Witness(Town.find(place)) as witness:
@@ -150,8 +150,8 @@ def _run_with_polecats(store: MemoryStore, wanted: _Wanted, command: str, limit:
 
 
 def _hold(store: MemoryStore, begun: Party, briefings: Mapping[str, str], speaker: Speaker, wanted: _Wanted) -> None:
-    from sidecars.memory.party import end_party, record_path, write_record
-    from sidecars.memory.party_run import PartyRun
+    from sidecars.party.party import end_party, record_path, write_record
+    from sidecars.party.run import PartyRun
 
     held = PartyRun(begun, briefings, speaker, lambda record: write_record(store.root, begun, record))
     try:
@@ -193,8 +193,8 @@ def answer(*, wait: str, given: str, agent: str, project: Path | None) -> None:
 
 
 def _table(project: Path | None, given: str) -> Table:
-    from sidecars.memory.party import find_party
-    from sidecars.memory.party_table import Table
+    from sidecars.party.party import find_party
+    from sidecars.party.turn_mailbox import Table
 
     root = open_store(project).root
     return Table(root, find_party(root, given).id)
@@ -213,7 +213,7 @@ def _print_turn(table: Table, agent: str, wait: str) -> None:
 
 
 def _seconds(flag: str, text: str) -> float:
-    from witness.settings import parse_duration
+    from witness.config.settings import parse_duration
 
     try:
         return parse_duration(text)

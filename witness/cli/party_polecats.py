@@ -8,15 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from witness.api import Witness
 from witness.clock import Clock
 from witness.journal import GroupState
+from witness.launch.spawn_request import Order, Remembered
 from witness.names import GroupId
-from witness.patrol.order import Order, Remembered
-from witness.patrol.witness import Witness
 
 if TYPE_CHECKING:
-    from sidecars.memory.party import Party
-    from sidecars.memory.party_table import Table
+    from sidecars.party.party import Party
+    from sidecars.party.turn_mailbox import Table
 
 _TASK = (
     "You take part in a party of agents. Run `gt party turn`: it waits for your turn and prints what is asked of you"
@@ -97,9 +97,9 @@ class Guests:
         )
 
     def _remember(self, agent: str, group: GroupId, workdir: Path, task: str) -> Remembered:
-        from sidecars.memory.party_table import AGENT_VARIABLE, PARTY_VARIABLE
-        from sidecars.memory.place import SESSION_VARIABLE
+        from sidecars.memory.paths import SESSION_VARIABLE
         from sidecars.memory.sessions import environment
+        from sidecars.party.turn_mailbox import AGENT_VARIABLE, PARTY_VARIABLE
 
         own = {PARTY_VARIABLE: self._party.id, AGENT_VARIABLE: agent, SESSION_VARIABLE: self._party.id}
         # The end of the party saves the memories, so the client's own end need not.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from witness.cli.context import find_group, open_journal
+from witness.config.town import Town
 from witness.errors import NotFoundError
-from witness.town import Town
-from witness.transport.tmux import Tmux
+from witness.tmux import Tmux
 
 
 @click.command(epilog="Examples:\n\n  gt peek toast\n\n  gt peek main/toast -n 20")

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
+from witness.api import Nuked, Witness
 from witness.cli.context import print_json
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
-from witness.cli.remembering import open_memory
-from witness.cli.told_to_end import undone_when_told_to_end
+from witness.cli.memory_provider import open_memory
+from witness.cli.undo_on_signal import undone_when_told_to_end
+from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError
-from witness.patrol.order import Order
-from witness.patrol.witness import Nuked, Witness
-from witness.town import Town
+from witness.launch.spawn_request import Order
 
 
 @click.group()

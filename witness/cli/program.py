@@ -12,7 +12,7 @@ import click
 
 from witness import __version__
 from witness.cli.commands import COMMANDS
-from witness.cli.root import pass_to_real
+from witness.cli.main import pass_to_real
 from witness.errors import NotFoundError, WitnessError
 
 

@@ -11,8 +11,8 @@ import click
 
 from witness.cli.context import print_json
 from witness.errors import DeclarationError, Problem, UsageError
-from witness.prompt_blocks import TYPES, Block, decompose, render
-from witness.prompt_lint import lint
+from witness.prompts.blocks import TYPES, Block, decompose, render
+from witness.prompts.lint import lint
 
 
 @click.group()

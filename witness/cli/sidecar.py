@@ -10,8 +10,8 @@ import click
 from witness.cli.context import print_json
 from witness.cli.sidecar_ledger import costs, log
 from witness.cli.sidecar_tuning import eval_command, replay_command
+from witness.config.town import Town
 from witness.errors import DeclarationError, Problem, TownNotFoundError, UsageError
-from witness.town import Town
 
 
 @click.group()
@@ -49,7 +49,7 @@ def here(rig: str = "") -> tuple[Path | None, str]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def types(explain: str | None, rig: str, as_json: bool) -> None:
     """List the sidecar types that are known here, or explain one."""
-    from sidecars.type_files import load_type, type_names
+    from sidecars.definition.type_loader import load_type, type_names
 
     root, rig = here(rig)
     if explain:
@@ -74,7 +74,7 @@ def types(explain: str | None, rig: str, as_json: bool) -> None:
 def _explain(name: str, root: Path | None, rig: str, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from sidecars.lint import lint
+    from sidecars.tuning.lint import lint
 
     found = lint(name, root, rig, Path.cwd())
     kind = found.type
@@ -101,7 +101,7 @@ def _explain(name: str, root: Path | None, rig: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def lint_command(places: tuple[str, ...], rig: str, quiet: bool, as_json: bool) -> None:
     """Look over types: faults with file, line and key (exit code 2), warnings, and every rule in words."""
-    from sidecars.lint import lint
+    from sidecars.tuning.lint import lint
 
     root, rig = here(rig)
     problems: list[Problem] = []
@@ -129,7 +129,7 @@ def lint_command(places: tuple[str, ...], rig: str, quiet: bool, as_json: bool) 
 @sidecar.command()
 def schema() -> None:
     """Print the JSON Schema of sidecar.yaml, with which editors complete and check it."""
-    from sidecars.fields import json_schema
+    from sidecars.definition.type_schema import json_schema
 
     print_json(json_schema())
 
@@ -142,7 +142,7 @@ def tools(workdir: Path, yes: bool) -> None:
 
     The servers are programs of the project; nothing else of gt-witness ever starts them.
     """
-    from sidecars.material.mcp_listing import LISTING, declared_servers, list_tools
+    from sidecars.observer.context.mcp_listing import LISTING, declared_servers, list_tools
 
     servers = declared_servers(workdir)
     if not servers:

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from witness.cli.context import find_group, open_journal, print_json
+from witness.config.settings import parse_duration
+from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
 from witness.journal import Decision, Journal
 from witness.names import split_sidecar_address
-from witness.settings import parse_duration
-from witness.town import Town
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

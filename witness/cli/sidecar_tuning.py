@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witness.cli.context import print_json
+from witness.config.settings import Settings, load_settings
+from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
-from witness.settings import Settings, load_settings
-from witness.town import Town
 
 if TYPE_CHECKING:
-    from sidecars.cases import Case
-    from sidecars.evaluate import Score
-    from sidecars.observe.recording import Moment
-    from sidecars.replay import Replay
+    from sidecars.observer.observe.recorded import Moment
+    from sidecars.tuning.cases import Case
+    from sidecars.tuning.evaluate import Score
+    from sidecars.tuning.replay import Replay
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 _workdir = click.option(
@@ -60,7 +60,7 @@ def replay_command(
     """Run a sidecar over a recorded session at full speed: what it would have said, when, why, for how much."""
     if sum(map(bool, (transcript, events, panes))) != 1:
         raise UsageError("give one recording: --transcript, --events or --pane")
-    from sidecars.observe.recording import read_events, read_screens, read_transcript
+    from sidecars.observer.observe.recorded import read_events, read_screens, read_transcript
 
     if transcript:
         moments = read_transcript(transcript)
@@ -79,12 +79,12 @@ def replay_command(
 def _replay(
     moments: list[Moment], spec: str, task: str, judge: str, estimate: bool, workdir: Path | None, run_dir: str
 ) -> Replay:
-    from sidecars.assembly import furnish
-    from sidecars.by_hand import private_assignment
-    from sidecars.evaluate import variant
-    from sidecars.material import gather
-    from sidecars.replay import replay
-    from sidecars.type_files import load_type
+    from sidecars.definition.sidecar_type import variant
+    from sidecars.definition.type_loader import load_type
+    from sidecars.observer.context import gather
+    from sidecars.observer.factory import furnish
+    from sidecars.observer.standalone import private_assignment
+    from sidecars.tuning.replay import replay
 
     name, _, argument = spec.partition(":")
     root, rig, settings = _settings()
@@ -147,9 +147,10 @@ def eval_command(cases: str, judge: str, compare: tuple[str, str] | None, as_jso
 
     CASES is a file of cases, or the name of a type that ships some.
     """
-    from sidecars.cases import CASES_FILE, load_cases
-    from sidecars.evaluate import evaluate, variant
-    from sidecars.type_files import load_type
+    from sidecars.definition.sidecar_type import variant
+    from sidecars.definition.type_loader import load_type
+    from sidecars.tuning.cases import CASES_FILE, load_cases
+    from sidecars.tuning.evaluate import evaluate
 
     root, rig, settings = _settings()
     path = Path(cases)

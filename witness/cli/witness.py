@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from witness.api import Witness
 from witness.cli.context import print_json
+from witness.config.town import Town
 from witness.errors import UsageError
-from witness.patrol.witness import Witness
-from witness.town import Town
 
 
 @click.group()
@@ -20,7 +20,7 @@ def witness() -> None:
 @witness.command()
 def run() -> None:
     """Supervise in the foreground until told to stop (for systemd and launchd)."""
-    from witness.patrol.__main__ import serve
+    from witness.daemon.__main__ import serve
 
     town = Town.find()
     town.make_runtime()
@@ -83,15 +83,15 @@ def patrol(as_json: bool) -> None:
 @click.option("--write", is_flag=True, help="Install it instead of printing it.")
 def install(kind: str | None, write: bool) -> None:
     """Keep the Witness alive by cron, systemd or launchd: print what is needed, or install it."""
-    from witness.patrol import units
+    from witness.daemon import service_units
 
     if kind is None:
         raise UsageError("say by what: --cron, --systemd or --launchd")
     town = Town.find()
-    made = units.unit(town, kind)
+    made = service_units.unit(town, kind)
     if not write:
         click.echo(made.text, nl=False)
         click.echo(f"# into {made.path or 'your crontab'}; then: {made.enable}", err=True)
         return
-    place = units.write(town, made)
+    place = service_units.write(town, made)
     click.echo(f"installed in {place}" + (f"; now run: {made.enable}" if made.path else ""))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from witness.config.town import Town
 from witness.declare.document import read_document
 from witness.declare.formula import Step, circles, formula_kind, read_steps
 from witness.declare.molecule import Molecule
 from witness.declare.overlay import put_in_place
 from witness.declare.search import find_beside
 from witness.errors import DeclarationError, NotFoundError, Problem
-from witness.town import Town
 
 
 def compose(molecule: Molecule, town: Town | None = None, workdir: Path | None = None) -> tuple[Step, ...]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from witness.config.town import Town
 from witness.declare.document import read_document
 from witness.declare.formula import Step
 from witness.errors import DeclarationError, Problem
-from witness.town import Town
 
 MODES = ("replace", "append", "skip")
 _KEY = "step-overrides"

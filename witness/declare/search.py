@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from witness.config.resources import molecules_dir
+from witness.config.town import Town
 from witness.errors import NotFoundError
-from witness.resources import molecules_dir
-from witness.town import Town
 
 FOLDER = Path(".beads") / "formulas"
 # The first that exists wins. `.toml` alone is how our own examples are named.

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, ok
 from witness.doctor.rebuild import rebuild
 from witness.errors import JournalCorruptError, JournalError
+from witness.ipc import client
 from witness.journal import Journal
-from witness.patrol import control
-from witness.spawn.surroundings import tmux_around
-from witness.town import Town
+from witness.launch.outer_tmux import tmux_around
 
 
 def check_database(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -46,12 +46,12 @@ def set_aside(town: Town) -> str:
     Raises:
         TownLockedError: a Witness or another patrol is at work and could not be stopped.
     """
-    was_running = control.stop_witness(town)
-    with control.town_lock(town):
+    was_running = client.stop_witness(town)
+    with client.town_lock(town):
         kept = _move(town.journal_path)
         adopted = rebuild(town)
     if was_running or adopted:
-        control.start_witness(town, tmux_around())
+        client.start_witness(town, tmux_around())
     found = f", {len(adopted)} living polecats recorded anew: {', '.join(adopted)}" if adopted else ""
     return f"set aside as {kept}{found}"
 

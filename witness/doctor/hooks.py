@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from witness.agents import hook_settings
+from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, note, ok, warning
 from witness.errors import WitnessError
-from witness.town import Town
-from witness.transport import hook_settings
 
 
 def settings_files(town: Town, environ: Mapping[str, str]) -> list[Path]:

@@ -8,11 +8,11 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 
+from witness.config.settings import Settings, load_settings
+from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, note, ok, warning
 from witness.errors import DeclarationError, TmuxUnusableError
-from witness.settings import Settings, load_settings
-from witness.town import Town
-from witness.transport.tmux import check_tmux
+from witness.tmux import check_tmux
 
 DEFAULT_AGENT = "claude"
 

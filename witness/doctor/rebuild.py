@@ -9,12 +9,12 @@ from typing import Any
 
 from witness.assignment import Assignment
 from witness.clock import SystemClock
-from witness.identity import ProcessId
+from witness.config.town import Town
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.launch.polecat import read_started
 from witness.names import GroupId
-from witness.spawn.polecat import read_started
-from witness.supervise.proctree import Markers, command_line, is_alive, read_table
-from witness.town import Town
+from witness.process.identity import ProcessId
+from witness.process.table import Markers, command_line, is_alive, read_table
 
 _LEADERS = (("reaper", MemberKind.REAPER), ("keeper", MemberKind.REAPER), ("agent", MemberKind.AGENT))
 

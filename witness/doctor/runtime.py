@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, ok, warning
-from witness.town import Town
 
 # Below this SQLite and the spool may fail at any moment.
 _LOW_BYTES = 64 * 1024 * 1024

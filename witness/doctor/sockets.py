@@ -9,10 +9,10 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from witness.config.town import Town
 from witness.doctor.finding import Finding, note, ok, warning
 from witness.errors import TmuxError, TmuxUnusableError
-from witness.town import Town
-from witness.transport.tmux import Tmux
+from witness.tmux import Tmux
 
 
 def check_sockets(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -7,9 +7,9 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from witness.errors import JournalError, UsageError
-from witness.identity import ProcessId
 from witness.journal.records import Group, GroupState, Intent
 from witness.names import GroupId
+from witness.process.identity import ProcessId
 
 if TYPE_CHECKING:
     from witness.journal.database import Journal

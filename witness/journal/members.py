@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from witness.identity import ProcessId
 from witness.journal.records import Member, MemberKind, MemberState
+from witness.process.identity import ProcessId
 
 if TYPE_CHECKING:
     from witness.journal.database import Journal

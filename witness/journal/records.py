@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from witness.identity import ProcessId
 from witness.names import GroupId
+from witness.process.identity import ProcessId
 
 
 class MemberKind(StrEnum):

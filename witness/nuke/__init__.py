@@ -1,1 +1,1 @@
-
+"""Ending a group and proving that it is gone."""

@@ -1,1 +1,1 @@
-
+"""Observe, plan, act: snapshots of the world, the pure plan, the executor, the states."""

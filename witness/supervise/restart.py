@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from witness.settings import Settings
+from witness.config.settings import Settings
 
 # Half of the wait is fixed, half is spread, so that a hundred sidecars which fell together do not rise together.
 _JITTER = 0.5

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecars.inject.deliver import LONGEST, address, compose, sanitise
-from sidecars.judge.verdict import Verdict
+from sidecars.observer.inject.deliver import LONGEST, address, compose, sanitise
+from sidecars.observer.judge.verdict import Verdict
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from sidecars.inject.gate import Gates, same_thing
-from sidecars.judge.verdict import Confidence, Verdict
-from sidecars.observe.observation import Observation
-from sidecars.observer import Observer
-from sidecars.sidecar_type import SidecarType
+from sidecars.definition.sidecar_type import Confidence, SidecarType
+from sidecars.observer.inject.gate import Gates, same_thing
+from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.observe.observation import Observation
+from sidecars.observer.pipeline import Observer
 from tests.sidecars.conftest import ScriptedJudge, SlowJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock
+from witness.config.settings import Settings
 from witness.journal import Decision, Journal, Usage
-from witness.settings import Settings
 
 Make = Callable[..., Observer]
 SEEN = [Observation("e", tool="Bash", command="do something")]

@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sidecars.judge.command import CommandJudge
-from sidecars.judge.verdict import Verdict
-from sidecars.material import Material
-from sidecars.observe.observation import Observation
-from sidecars.sidecar_type import SidecarType
+from sidecars.definition.sidecar_type import SidecarType
+from sidecars.observer.context import Material
+from sidecars.observer.judge.command import CommandJudge
+from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.observe.observation import Observation
 
 SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="x")]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from sidecars.assembly import furnish
-from sidecars.judge.model import Endpoint, ModelJudge
-from sidecars.judge.verdict import Confidence, Verdict
-from sidecars.material import Material
-from sidecars.observe.observation import Observation
-from sidecars.sidecar_type import SidecarType
+from sidecars.definition.sidecar_type import Confidence, SidecarType
+from sidecars.observer.context import Material
+from sidecars.observer.factory import furnish
+from sidecars.observer.judge.model import Endpoint, ModelJudge
+from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.observe.observation import Observation
 from tests.sidecars.model_server import (
     Answer,
     Server,
@@ -35,7 +35,7 @@ from tests.sidecars.model_server import (
     tool,
     tool_block,
 )
-from witness.settings import Settings
+from witness.config.settings import Settings
 
 SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="return 400")]
 SIGNAL = report(signal=True, evidence="return 400", confidence="high", message="a.py answers 400; the spec says 422.")

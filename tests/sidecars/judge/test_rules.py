@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from sidecars.assembly import Parts
-from sidecars.judge.rules import RulesJudge, tool_filter
-from sidecars.judge.verdict import Confidence, quoted_from
-from sidecars.material import Material
-from sidecars.observe.observation import Observation
-from sidecars.sidecar_type import Rule
+from sidecars.definition.sidecar_type import Confidence, Rule, tool_filter
+from sidecars.observer.context import Material
+from sidecars.observer.factory import Parts
+from sidecars.observer.judge.rules import RulesJudge
+from sidecars.observer.judge.verdict import quoted_from
+from sidecars.observer.observe.observation import Observation
 
 SETS = Material(sets={"files": ("src/**",), "not": ("src/private/**",)})
 EDIT = Observation("e", tool="Edit", written=("src/private/x.py",), text="import os\n", lines_written=1)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sidecars.observe.events import OUTPUT_LIMIT, TEXT_LIMIT, EventReader
-from sidecars.observe.observation import Observation
+from sidecars.observer.observe.events import OUTPUT_LIMIT, TEXT_LIMIT, EventReader
+from sidecars.observer.observe.observation import Observation
 from tests.sidecars.conftest import tool_event
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidecars.observe.shell import named_files
+from sidecars.observer.observe.shell import named_files
 
 
 @pytest.mark.parametrize(

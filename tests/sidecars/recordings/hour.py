@@ -8,19 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.assembly import Parts
-from sidecars.by_hand import private_assignment
-from sidecars.judge.combined import CombinedJudge
-from sidecars.judge.rules import RulesJudge
-from sidecars.judge.verdict import Confidence, Verdict
-from sidecars.material import gather
-from sidecars.observe.observation import Observation
-from sidecars.observe.recording import Moment
-from sidecars.replay import Replay, replay
-from sidecars.type_files import load_type
+from sidecars.definition.sidecar_type import Confidence
+from sidecars.definition.type_loader import load_type
+from sidecars.observer.context import gather
+from sidecars.observer.factory import Parts
+from sidecars.observer.judge.rules import RulesJudge
+from sidecars.observer.judge.rules_then_model import CombinedJudge
+from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.observe.observation import Observation
+from sidecars.observer.observe.recorded import Moment
+from sidecars.observer.standalone import private_assignment
+from sidecars.tuning.replay import Replay, replay
 from tests.sidecars.recordings.record import SPEC, WRONG
+from witness.config.settings import Settings
 from witness.journal import Usage
-from witness.settings import Settings
 
 LABELS = tuple(line.partition("  #")[0] for line in WRONG.values())
 _BEGIN = 1_800_000_000.0

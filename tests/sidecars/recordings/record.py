@@ -22,8 +22,8 @@ from typing import Any
 
 from tests.e2e.conftest import CLAUDE, Session, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
-from witness.transport.event_spool import SpoolReader
-from witness.transport.tmux import Tmux
+from witness.events.spool_reader import SpoolReader
+from witness.tmux import Tmux
 
 HERE = Path(__file__).parent
 HOUR = 3600.0

@@ -1,0 +1,1 @@
+"""Sidecar types: their schema, their files, their rules."""

@@ -1,0 +1,63 @@
+"""Rules as they are written in YAML → rules."""
+
+from __future__ import annotations
+
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+from sidecars.definition.sidecar_type import Rule
+from sidecars.definition.type_schema import RULE_FIELDS
+from sidecars.definition.yamlfile import Document
+from witness.errors import Problem
+
+_NO_CONDITIONS = frozenset(["name", "confidence", "snippet", "say", "unless", "but_not", "once", "final", "given"])
+CONDITIONS = tuple(each.name for each in dataclass_fields(Rule) if each.name not in _NO_CONDITIONS)
+
+
+def read_rules(document: Document, value: Any, problems: list[Problem], key: str = "rules") -> tuple[Rule, ...]:
+    """Read a list of rules; what is wrong is added to ``problems``.
+
+    Args:
+        document: where they stand.
+        value: the list.
+        problems: grows by every fault.
+        key: the list's own key.
+    """
+    if not isinstance(value, list):
+        problems.append(document.problem("must be a list of rules", key))
+        return ()
+    rules: list[Rule] = []
+    for index, raw in enumerate(value):
+        at = f"{key}.{index}"
+        if not isinstance(raw, dict):
+            problems.append(document.problem("a rule is a mapping with at least name, a condition and its words", at))
+            continue
+        rule = _read_rule(document, raw, at, problems)
+        if rule is None:
+            continue
+        if any(rule.name == other.name for other in rules):
+            problems.append(document.problem(f"two rules are named {rule.name!r}", at))
+        rules.append(rule)
+    return tuple(rules)
+
+
+def _read_rule(document: Document, raw: dict[str, Any], at: str, problems: list[Problem]) -> Rule | None:
+    before = len(problems)
+    given: dict[str, Any] = {}
+    for name, each in raw.items():
+        if name not in RULE_FIELDS:
+            known = ", ".join(RULE_FIELDS)
+            problems.append(document.problem(f"unknown key of a rule; known are {known}", f"{at}.{name}"))
+            continue
+        try:
+            given[name] = RULE_FIELDS[name].convert(each)
+        except ValueError as error:
+            problems.append(document.problem(str(error), f"{at}.{name}"))
+    if not raw.get("name"):
+        problems.append(document.problem("is missing", f"{at}.name"))
+    if bool(raw.get("snippet")) == bool(raw.get("say")):
+        problems.append(document.problem("give its words either by snippet or in say", at))
+    if not any(name in raw for name in CONDITIONS):
+        named = raw.get("name", "")
+        problems.append(document.problem(f"rule {named!r} has no condition and would fire at every action", at))
+    return Rule(**given) if len(problems) == before else None

@@ -1,0 +1,194 @@
+"""A sidecar type: what it looks at, who judges, when it may speak, and its words.
+
+A type is data. Its folder holds ``sidecar.yaml``, ``prompt.md`` and ``snippets.yaml``; a nearer folder or setting
+overrides single fields of a farther one (``sidecars.definition.type_loader`` finds them).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from fnmatch import translate
+from pathlib import Path
+
+from witness.errors import DeclarationError, Problem
+
+JUDGES = ("rules", "model", "command", "rules+model")
+ARGUMENTS = ("files", "text", "none")
+PANE_USES = ("auto", "never", "only")
+
+
+class Confidence(IntEnum):
+    """How sure a judge is; a type's threshold is one of these."""
+
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+    @classmethod
+    def named(cls, text: str) -> Confidence:
+        """Read ``low``, ``medium`` or ``high``.
+
+        Raises:
+            ValueError: it is none of them.
+        """
+        try:
+            return cls[text.strip().upper()]
+        except KeyError:
+            raise ValueError(f"one of low, medium, high, not {text!r}") from None
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: every condition that it names must hold. Paths are globs as in ``.gitignore``, or ``@set``.
+
+    Args:
+        name: how it is named in the ledger.
+        tools: globs of tool names; none means any tool.
+        failed: only failed calls, or only those that did not fail; None means both.
+        opens, writes, touches: a file that the action opened, wrote, or either, matches one of these.
+        writes_outside, touches_outside: such a file matches none of these.
+        but_not: files that never count for this rule.
+        command, text, output: expressions found in the shell command, in the new text, in the tool's answer.
+        unless: an expression; found anywhere in the action, it silences the rule.
+        lines_over: more non-blank lines were written than this; -1 means any number.
+        lacks_block: the polecat's prompt holds no block of this type, and the sidecar has one to give.
+        defines: a name is defined in the new text that the project has already (``@apis``).
+        given: an expression; found nowhere in the sidecar's documents, the rule does not hold.
+        confidence: how sure the rule is.
+        once: it speaks once in a run.
+        final: no model is asked whether it is right.
+        snippet: name of what is said.
+        say: what is said, in place of a snippet.
+    """
+
+    name: str
+    tools: tuple[str, ...] = ()
+    failed: bool | None = None
+    opens: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    touches: tuple[str, ...] = ()
+    writes_outside: tuple[str, ...] = ()
+    touches_outside: tuple[str, ...] = ()
+    but_not: tuple[str, ...] = ()
+    command: str = ""
+    text: str = ""
+    output: str = ""
+    unless: str = ""
+    lines_over: int = -1
+    lacks_block: str = ""
+    defines: str = ""
+    given: str = ""
+    confidence: Confidence = Confidence.HIGH
+    once: bool = False
+    final: bool = False
+    snippet: str = ""
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarType:
+    """Everything that makes a sidecar what it is. Durations are in seconds.
+
+    Args:
+        name: the type's name.
+        summary: one line for people.
+        argument: what the spec's argument is, one of ``ARGUMENTS``; files are checked before anything is started.
+        tools: globs of the tools whose calls it looks at; none means all.
+        pane: ``auto`` reads the pane where no events come, ``never`` and ``only`` say what they do.
+        pane_lines: how much of the pane is looked at.
+        change: share of the pane's content that must have changed before anybody judges it.
+        judge: who judges, one of ``JUDGES``.
+        poll: the look-round when nothing wakes it.
+        cooldown: silence after an injection.
+        gap: silence after another sidecar's injection; a signal is put off, not dropped.
+        threshold: a verdict below it is not said.
+        cap: injections in one run of the polecat.
+        duplicate_window: the same thing is not said twice within it.
+        holdout: share of signals that are recorded and not said, to measure what saying them is worth.
+        timeout: the judge's whole time, retries included.
+        model: the model's id; empty means the town's setting.
+        max_tokens: upper end of the model's answer.
+        batch: wait this long for more actions before a model is asked.
+        calls_per_hour: how often a model may be asked; actions wait for their turn, none is dropped.
+        command: the judge program's argument list.
+        context: where the judge's context comes from, as ``sidecars.observer.context`` reads it.
+        rules: the rules.
+        prompt: the instructions to the model.
+        snippets: pre-written texts by name.
+        folders: where its files stand, the nearest first.
+        origins: where each field was set, as ``file:line``.
+    """
+
+    name: str
+    summary: str = ""
+    argument: str = "text"
+    tools: tuple[str, ...] = ()
+    pane: str = "auto"
+    pane_lines: int = 50
+    change: float = 0.10
+    judge: str = "rules+model"
+    poll: float = 10.0
+    cooldown: float = 30.0
+    gap: float = 5.0
+    threshold: Confidence = Confidence.MEDIUM
+    cap: int = 10
+    duplicate_window: float = 300.0
+    holdout: float = 0.0
+    timeout: float = 5.0
+    model: str = ""
+    max_tokens: int = 1024
+    batch: float = 2.0
+    calls_per_hour: int = 30
+    command: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    prompt: str = ""
+    snippets: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model takes part in its judgement."""
+        return "model" in self.judge
+
+    @property
+    def instant(self) -> bool:
+        """Whether its verdict comes within microseconds, so that a hook may wait for it."""
+        return self.judge == "rules"
+
+
+def tool_filter(globs: Sequence[str]) -> Callable[[str], bool]:
+    """A test of tool names against globs; none means any."""
+    if not globs:
+        return lambda tool: True
+    pattern = re.compile("|".join(translate(glob) for glob in globs))
+    return lambda tool: pattern.match(tool) is not None
+
+
+def variant(kind: SidecarType, text: str) -> SidecarType:
+    """A type with another judge, model or prompt.
+
+    Args:
+        kind: the type.
+        text: a judge (``rules``, ``model``, ``rules+model``, ``command``), ``model:ID``, or a prompt's file.
+
+    Raises:
+        DeclarationError: it is none of these.
+    """
+    if text in JUDGES:
+        return replace(kind, judge=text)
+    if text.startswith("model:"):
+        return replace(kind, judge="model", model=text.removeprefix("model:"))
+    path = Path(text)
+    if path.is_file():
+        return replace(kind, prompt=path.read_text(encoding="utf-8"))
+    raise DeclarationError(
+        [Problem(f"{text!r} is no judge ({', '.join(JUDGES)}, model:ID) and no prompt's file", "--judge")]
+    )

@@ -1,0 +1,1 @@
+"""One sidecar: observe, judge, inject, and the process that does it."""

@@ -1,0 +1,121 @@
+"""Gathering what a type's ``context`` names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from sidecars.definition.sidecar_type import SidecarType
+from sidecars.observer.context.context import Material
+from sidecars.observer.context.definitions import defined_names, fold
+from sidecars.observer.context.files import find, read_text, title
+from sidecars.observer.context.front_matter import read_front_matter
+from sidecars.observer.context.issue import add_issue
+from sidecars.observer.context.mcp_listing import describe_servers
+from witness.assignment import Assignment
+from witness.prompts.blocks import TEXT, parse, present
+
+_CODE = frozenset([".py", ".js", ".jsx", ".ts", ".tsx", ".go", ".rs", ".rb", ".java", ".kt", ".swift", ".php", ".sh"])
+# Words by which specifications mark what must hold (RFC 2119 and its plain-language kin).
+_NORMATIVE = re.compile(
+    r"\b(MUST|SHALL|REQUIRED|must(?: not)?|shall(?: not)?|never|always|only|at most|at least|exactly)\b"
+)
+_SUMMARY_LINES = 80
+# Where the polecat's prompt is, in the folder of its run.
+PROMPT_FILE = "prompt.xml"
+_LIBRARY = (".gt/blocks.xml", ".gt/blocks.md")
+
+
+def gather(kind: SidecarType, assignment: Assignment) -> Material:
+    """Gather a sidecar's context.
+
+    Raises:
+        DeclarationError: a file that the argument names is missing, or a document's front matter is wrong.
+    """
+    material = Material()
+    workdir = Path(assignment.workdir)
+    for source in kind.context:
+        name, _, rest = source.partition(":")
+        if name == "files":
+            material = _add_documents(material, find([rest], workdir, wanted=False), workdir)
+        elif name == "own":
+            own = next((path for folder in kind.folders if (path := folder / rest).is_file()), None)
+            if own is not None:
+                material = replace(material, documents=(*material.documents, (rest, read_text(own))))
+        else:
+            material = _SOURCES[source](material, assignment)
+    return material
+
+
+def _add_argument(material: Material, assignment: Assignment) -> Material:
+    patterns = [part.strip() for part in assignment.argument.split(",") if part.strip()]
+    workdir = Path(assignment.workdir)
+    return _add_documents(material, find(patterns, workdir, wanted=True), workdir)
+
+
+def _add_documents(material: Material, paths: Iterable[Path], workdir: Path) -> Material:
+    known = {name for name, _ in material.documents}
+    for path in paths:
+        name = title(path, workdir)
+        if name in known:
+            continue
+        text = read_text(path)
+        front = read_front_matter(text, str(path))
+        documents = [(name, front.body.strip())]
+        if path.suffix in _CODE:
+            found = {fold(each): f"{each} in {name}" for each in defined_names(front.body)}
+            material = replace(material, names={**found, **material.names})
+        elif summary := summarise(front.body, 1 + text.count("\n") - front.body.count("\n")):
+            documents.append((f"what must hold by {name}", summary))
+        material = replace(
+            material,
+            documents=material.documents + tuple(documents),
+            rules=material.rules + front.rules,
+            sets={**front.sets, **material.sets},
+        )
+    return material
+
+
+def summarise(text: str, first: int = 1) -> str:
+    """The lines of a document that say what must hold, each with its number.
+
+    Args:
+        text: the document.
+        first: the number of its first line.
+    """
+    lines = [
+        f"{number}: {line.strip()}"
+        for number, line in enumerate(text.splitlines(), first)
+        if _NORMATIVE.search(line) and not line.startswith("#")
+    ]
+    return "\n".join(lines[:_SUMMARY_LINES])
+
+
+def _add_mcp(material: Material, assignment: Assignment) -> Material:
+    listing = describe_servers(Path(assignment.workdir))
+    return replace(material, documents=(*material.documents, ("MCP tools", listing))) if listing else material
+
+
+def _add_prompt(material: Material, assignment: Assignment) -> Material:
+    """The blocks that the prompt has, and a library of blocks to give: the argument's files, or the project's own."""
+    prompt = Path(assignment.run_dir) / PROMPT_FILE
+    if prompt.is_file():
+        material = replace(material, blocks=present(read_text(prompt)))
+    workdir = Path(assignment.workdir)
+    patterns = [part.strip() for part in assignment.argument.split(",") if part.strip()]
+    library: dict[str, str] = {}
+    for path in find(patterns, workdir, wanted=True) or find(_LIBRARY, workdir, wanted=False):
+        for block in parse(read_text(path)):
+            if block.type != TEXT and block.content.strip():
+                library.setdefault(block.type, " ".join(block.content.split()))
+    return replace(material, library=library)
+
+
+_SOURCES: Mapping[str, Callable[[Material, Assignment], Material]] = {
+    "argument": _add_argument,
+    "issue": add_issue,
+    "mcp": _add_mcp,
+    "prompt": _add_prompt,
+}

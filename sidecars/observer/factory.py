@@ -1,0 +1,106 @@
+"""Putting a sidecar together from its assignment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sidecars.definition.sidecar_type import Rule, SidecarType
+from sidecars.definition.type_loader import load_type
+from sidecars.observer.context import Material, gather
+from sidecars.observer.inject.deliver import Deliverer
+from sidecars.observer.inject.gate import Gates
+from sidecars.observer.judge.rules import RulesJudge
+from sidecars.observer.judge.verdict import Judge
+from sidecars.observer.pipeline import Observer
+from witness.assignment import Assignment
+from witness.clock import Clock
+from witness.config.settings import Settings, load_settings
+from witness.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a sidecar consists of once its declaration is read.
+
+    Args:
+        kind: its type, all layers put together.
+        material: its context.
+        settings: the town's and the rig's.
+        judge: who judges.
+        lack: what it has to do without, empty when nothing; said once in the town's history.
+    """
+
+    kind: SidecarType
+    material: Material
+    settings: Settings
+    judge: Judge
+    lack: str = ""
+
+    def observer(self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True) -> Observer:
+        """The sidecar's mind over a journal.
+
+        Args:
+            assignment: whom it observes.
+            journal: where decisions go.
+            clock: where the time comes from.
+            aloud: whether signals are queued.
+        """
+        gates = Gates(self.kind, assignment, self.settings, journal, clock)
+        deliverer = Deliverer(assignment, clock) if aloud else None
+        return Observer(
+            self.kind, assignment, judge=self.judge, gates=gates, journal=journal, clock=clock, deliverer=deliverer
+        )
+
+
+def assemble(assignment: Assignment) -> Parts:
+    """Read everything that a sidecar is declared by.
+
+    Raises:
+        UsageError: the type is unknown, or a file of its declaration is missing or wrong.
+    """
+    town = Path(assignment.town) if assignment.town else None
+    workdir = Path(assignment.workdir)
+    kind = load_type(assignment.type, town, assignment.group.rig, workdir, assignment.overrides)
+    settings = load_settings(town, assignment.group.rig) if town else Settings()
+    material = gather(kind, assignment)
+    return furnish(kind, material, settings, workdir)
+
+
+def _what_rules_lack(rules: tuple[Rule, ...], material: Material) -> str:
+    # A prompt that is not known yet may turn out to lack any block.
+    known = material if material.blocks is not None else replace(material, blocks=frozenset())
+    if RulesJudge(rules, known).can_fire:
+        return ""
+    missing = "its issue lists no files: and no not:" if not material.sets else "its documents give its rules no hold"
+    if any(rule.lacks_block for rule in rules) and not material.library:
+        missing = "it has no blocks to give; write .gt/blocks.xml"
+    return f"none of its rules can hold here: {missing}"
+
+
+def furnish(kind: SidecarType, material: Material, settings: Settings, workdir: Path) -> Parts:
+    """Give a type with its context the judge that it asks for, or the next best that there is.
+
+    Without a key, a type that wants a model runs on those of its rules that reach its threshold by themselves; one
+    without such rules stays silent. Either is said once.
+    """
+    rules = (*material.rules, *kind.rules)
+    if kind.judge == "command":
+        from sidecars.observer.judge.command import CommandJudge
+
+        return Parts(kind, material, settings, CommandJudge(kind, material, workdir))
+    if not kind.asks_model:
+        return Parts(kind, material, settings, RulesJudge(rules, material), _what_rules_lack(rules, material))
+    key = os.environ.get(settings.key_env, "")
+    if not key:
+        sure = tuple(rule for rule in rules if rule.confidence >= kind.threshold)
+        lack = f"no key in {settings.key_env}: " + ("it runs on its rules alone" if sure else "it stays silent")
+        return Parts(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
+    from sidecars.observer.judge.model import Endpoint, ModelJudge
+    from sidecars.observer.judge.rules_then_model import CombinedJudge
+
+    model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices))
+    if kind.judge == "model":
+        return Parts(kind, material, settings, model)
+    return Parts(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model))

@@ -1,0 +1,353 @@
+"""The nursery: loads once what every sidecar needs, and forks one on request.
+
+It is single-threaded, opens nothing that a child must not share, and is the only one to reap its children: how each
+ended is written to ``RUN_DIR/exits/NAME.json`` and told to whoever is connected. It ends by itself when it has had
+neither children nor callers for a while.
+
+The protocol is one JSON object a line on a Unix socket: ``{"assignment","run","name","marker","run_dir"}`` is answered
+by ``{"pid","started"}`` or ``{"error"}``; news come as ``{"kind": "ready"|"exited", "run","name","pid","started"}``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import select
+import selectors
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from witness.names import MARKER_VARIABLE
+
+_IDLE_SECONDS = 60.0
+# As the loop's own code for a journal that was taken away.
+_REMOVED = 5
+_LARGEST_LOG = 1_000_000
+_RECORD_WIDTH = 100
+# What a sidecar imports between its fork and its first look.
+_NEEDED = (
+    "ctypes",
+    "encodings.utf_8_sig",
+    "pathspec",
+    "rapidfuzz.fuzz",
+    "setproctitle",
+    "sidecars.observer.factory",
+    "sidecars.observer.process",
+    "sidecars.observer.watcher",
+    "witness.delivery.nudge_queue",
+    "yaml",
+)
+# What those that ask a model import besides: two seconds and 60 MB for each, unless they share it.
+_NEEDED_WITH_A_KEY = (
+    "anthropic",
+    "sidecars.observer.judge.rules_then_model",
+    "sidecars.observer.judge.model",
+    "tenacity",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    run: str
+    name: str
+    run_dir: str
+    started: int
+
+    def news(self, kind: str, pid: int, **more: object) -> dict[str, object]:
+        return {"kind": kind, "run": self.run, "name": self.name, "pid": pid, "started": self.started, **more}
+
+
+def _start_ticks(pid: int) -> int:
+    try:
+        data = Path(f"/proc/{pid}/stat").read_bytes()
+        return int(data.rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        import psutil
+
+        return int(psutil.Process(pid).create_time() * 1000)
+
+
+def _own_marker(marker: str) -> None:
+    """Put the marker where the kernel shows it to others.
+
+    ``/proc/PID/environ`` shows the memory that a process was started with, and a fork inherits its parent's. The
+    nursery was started with a blank marker of enough room; the child fills its own copy in.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_void_p
+    room = libc.getenv(MARKER_VARIABLE.encode())
+    encoded = marker.encode()
+    if room and len(encoded) <= len(os.environ.get(MARKER_VARIABLE, "")):
+        ctypes.memmove(room, encoded + b"\0", len(encoded) + 1)
+    os.environ[MARKER_VARIABLE] = marker
+
+
+class Nursery:
+    """The running nursery of one town."""
+
+    def __init__(self, runtime: Path) -> None:
+        self._runtime = runtime
+        self._children: dict[int, _Child] = {}
+        self._callers: dict[socket.socket, bytes] = {}
+        self._leaving = False
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def open(self) -> None:
+        """Bind the socket. The caller holds the lock, so a socket that stands there is a dead one's."""
+        os.chdir(self._runtime)  # the kernel limits a socket's path; a relative one is short
+        Path("nursery.sock").unlink(missing_ok=True)
+        self._listener.bind("nursery.sock")
+        self._listener.listen(64)
+
+    def serve(self) -> None:
+        """Fork sidecars until nobody needs us any more."""
+        started = _start_ticks(os.getpid())
+        temporary = Path(f"nursery.json.{os.getpid()}")
+        temporary.write_text(json.dumps({"pid": os.getpid(), "started": started}))
+        temporary.replace("nursery.json")
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        while True:
+            ready = self._selector.select(_IDLE_SECONDS)
+            if not ready and not self._children and not self._callers:
+                return
+            for key, _ in ready:
+                if key.fileobj is self._listener:
+                    self._welcome()
+                elif key.fileobj == self._wake_read:
+                    os.read(self._wake_read, 4096)
+                elif isinstance(key.fileobj, socket.socket):
+                    self._hear(key.fileobj)
+                else:
+                    self._is_ready(key.fd, key.data)
+            self._reap()
+            if self._leaving:
+                return
+
+    def _welcome(self) -> None:
+        caller, _ = self._listener.accept()
+        caller.settimeout(5)
+        self._callers[caller] = b""
+        self._selector.register(caller, selectors.EVENT_READ, None)
+
+    def _hear(self, caller: socket.socket) -> None:
+        try:
+            data = caller.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            self._forget(caller)
+            return
+        *lines, self._callers[caller] = (self._callers[caller] + data).split(b"\n")
+        for line in lines:
+            try:
+                answer = self._fork(json.loads(line))
+            except (ValueError, KeyError, TypeError, OSError) as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            self._tell(caller, answer)
+
+    def _tell(self, caller: socket.socket, message: dict[str, object]) -> None:
+        try:
+            caller.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            self._forget(caller)
+
+    def _forget(self, caller: socket.socket) -> None:
+        if caller in self._callers:
+            del self._callers[caller]
+            self._selector.unregister(caller)
+            caller.close()
+
+    def _fork(self, request: dict[str, str]) -> dict[str, object]:
+        if request.get("leave"):
+            # Asked when the Witness stops: without children there is nothing to stay for.
+            self._leaving = not self._children
+            return {"leaving": self._leaving}
+        run, name, run_dir = request["run"], request["name"], request["run_dir"]
+        assignment, marker = request["assignment"], request["marker"]
+        ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            os.close(ready_read)
+            self._become(assignment, name, run_dir, marker, ready_write)
+        os.close(ready_write)
+        child = _Child(run, name, run_dir, _start_ticks(pid))
+        self._children[pid] = child
+        self._selector.register(ready_read, selectors.EVENT_READ, pid)
+        return {"pid": pid, "started": child.started}
+
+    def _become(self, assignment: str, name: str, run_dir: str, marker: str, ready: int) -> NoReturn:
+        """The child's whole life. It never returns into the nursery's loop."""
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            # The lock, too, would live on in the child.
+            self._close_inherited(ready)
+            os.setsid()
+            _own_marker(marker)
+            self._redirect(Path(run_dir) / "logs" / f"{name}.log")
+            os.chdir("/")
+            code = self._observe(assignment, marker, name, ready)
+        except SystemExit as leave:
+            code = leave.code if isinstance(leave.code, int) else 1
+        except BaseException:  # noqa: BLE001 - whatever it was, the log shall have it and the nursery its exit code
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _close_inherited(self, kept: int) -> None:
+        self._selector.close()
+        os.closerange(3, kept)
+        os.closerange(kept + 1, 4096)
+
+    @staticmethod
+    def _redirect(log: Path) -> None:
+        if log.exists() and log.stat().st_size > _LARGEST_LOG:
+            log.replace(log.with_suffix(".log.1"))
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        os.close(handle)
+        os.close(null)
+
+    @staticmethod
+    def _observe(assignment: str, marker: str, name: str, ready: int) -> int:
+        import setproctitle
+
+        from sidecars.observer.process import run
+        from witness.assignment import Assignment
+
+        setproctitle.setproctitle(f"gt-sidecar {marker} {name}")
+
+        def tell_ready() -> None:
+            if not Path(assignment).exists():
+                # Everything was removed while we came up, and we made it anew: nobody wants us there.
+                sys.exit(_REMOVED)
+            os.write(ready, b"r")
+            os.close(ready)
+
+        return run(Assignment.from_json(Path(assignment).read_text()), tell_ready)
+
+    def _is_ready(self, handle: int, pid: int) -> None:
+        said = os.read(handle, 1)
+        self._selector.unregister(handle)
+        os.close(handle)
+        if said and (child := self._children.get(pid)):
+            self._broadcast(child.news("ready", pid))
+
+    def _reap(self) -> None:
+        while self._children:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            child = self._children.pop(pid)
+            code = os.waitstatus_to_exitcode(status)
+            code = code if code >= 0 else 128 - code
+            self._record(child, pid, code)
+            self._broadcast(child.news("exited", pid, code=code))
+
+    @staticmethod
+    def _record(child: _Child, pid: int, code: int) -> None:
+        # One write of always the same length over the record before: whole for every reader, and the successor waits
+        # for it, so no file is made and renamed each time.
+        path = f"{child.run_dir}/exits/{child.name}.json"
+        text = json.dumps({"pid": pid, "started": child.started, "code": code}).ljust(_RECORD_WIDTH)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(handle, text.encode())
+            finally:
+                os.close(handle)
+        except OSError as error:  # a full disk, or the run's folder is gone: the Witness then takes it for a crash
+            with contextlib.suppress(OSError):
+                os.write(2, f"could not record the exit of {child.name}: {error}\n".encode())
+
+    def _broadcast(self, message: dict[str, object]) -> None:
+        for caller in list(self._callers):
+            self._tell(caller, message)
+
+
+def main(runtime: Path) -> int:
+    """Become the town's nursery in the background; returns once it answers, or one does already."""
+    lock = os.open(runtime / "nursery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0 if _answers(runtime) else 1
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    if os.fork() > 0:
+        os.close(write_end)
+        os.close(lock)
+        up = select.select([read_end], [], [], 30)[0] and os.read(read_end, 1)
+        return 0 if up else 1
+    os.setsid()
+    os.umask(0o077)  # whatever we or our children write is the user's alone
+    nursery = Nursery(runtime)
+    nursery.open()
+    _preload()
+    # Objects that live for ever are put aside, so that no collection in a child copies their pages.
+    gc.collect()
+    gc.freeze()
+    os.write(write_end, b"u")
+    os.close(write_end)
+    os.close(read_end)
+    _close_standard_streams()
+    try:
+        nursery.serve()
+    finally:  # never reached in a child: that one leaves by os._exit
+        for name in ("nursery.sock", "nursery.json"):
+            Path(name).unlink(missing_ok=True)
+    return 0
+
+
+def _preload() -> None:
+    """Import what every child needs, once: a child that did it by itself would need 150 ms and 10 MiB for it."""
+    with_a_key = any(name.endswith("API_KEY") for name in os.environ)
+    for module in _NEEDED + (_NEEDED_WITH_A_KEY if with_a_key else ()):
+        importlib.import_module(module)
+    from sidecars.observer.warmup import rehearse
+    from witness.process.identity import ProcessId
+
+    rehearse(ProcessId(os.getpid(), _start_ticks(os.getpid())))
+
+
+def _answers(runtime: Path) -> bool:
+    """Whether the nursery that holds the lock accepts callers; one that is just coming up is given time."""
+    os.chdir(runtime)
+    for _ in range(500):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect("nursery.sock")
+                return True
+            except OSError:
+                select.select([], [], [], 0.02)
+    return False
+
+
+def _close_standard_streams() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)

@@ -1,0 +1,171 @@
+"""The judge that needs no model: rules over structured events, in microseconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from sidecars.definition.sidecar_type import Rule, tool_filter
+from sidecars.observer.context.context import Material
+from sidecars.observer.context.definitions import defined_names, fold
+from sidecars.observer.judge.path_matcher import PathSet, path_set
+from sidecars.observer.judge.template import fill
+from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.observe.observation import Observation
+
+# A condition looks at an action and gives what it found there, None when it does not hold.
+_Condition = Callable[[Observation], dict[str, str] | None]
+
+
+class RulesJudge:
+    """Judges by rules that people wrote.
+
+    Args:
+        rules: the type's rules, in order; of each action the first that holds is reported.
+        material: the sets and blocks that they name.
+    """
+
+    def __init__(self, rules: Sequence[Rule], material: Material) -> None:
+        self._rules = [(rule, _conditions(rule, material)) for rule in rules]
+
+    @property
+    def can_fire(self) -> bool:
+        """Whether any rule can hold at all with this material."""
+        return any(conditions is not None for _, conditions in self._rules)
+
+    def close(self) -> None:
+        """It holds nothing open."""
+
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        return self.judge(seen), []
+
+    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+        return [self._first(observation) for observation in seen]
+
+    def _first(self, observation: Observation) -> Verdict:
+        for rule, conditions in self._rules:
+            if conditions is None:
+                continue
+            values: dict[str, str] = {"tool": observation.tool}
+            for condition in conditions:
+                found = condition(observation)
+                if found is None:
+                    break
+                values.update(found)
+            else:
+                return Verdict(
+                    signal=True,
+                    evidence=_evidence(observation, values),
+                    confidence=rule.confidence,
+                    snippet=rule.snippet,
+                    message=fill(rule.say, values),
+                    once=rule.once,
+                    final=rule.final,
+                    observation=observation.id,
+                    rule=rule.name,
+                    values=tuple(values.items()),
+                )
+        return Verdict(False, observation=observation.id)
+
+
+def _evidence(observation: Observation, values: dict[str, str]) -> str:
+    if path := values.get("path"):
+        return f"{'wrote' if path in observation.written else 'opened'}: {path}"
+    if match := values.get("match"):
+        return match
+    if observation.command:
+        return f"command: {observation.command.splitlines()[0][:200]}"
+    return next(iter(observation.rendered().splitlines()), "")
+
+
+def _conditions(rule: Rule, material: Material) -> list[_Condition] | None:
+    """The rule's conditions, the cheapest first; None when it can never hold with this material."""
+    conditions: list[_Condition] = []
+    if rule.tools:
+        accepts = tool_filter(rule.tools)
+        conditions.append(lambda seen: {} if accepts(seen.tool) else None)
+    if rule.failed is not None:
+        conditions.append(lambda seen: {} if seen.failed is rule.failed else None)
+    if rule.lines_over >= 0:
+        conditions.append(
+            lambda seen: {"lines": str(seen.lines_written)} if seen.lines_written > rule.lines_over else None
+        )
+    if rule.given and not _stands_in(rule.given, material.documents):
+        return None
+    if rule.lacks_block:
+        block = rule.lacks_block
+        content = material.library.get(block, "")
+        if material.blocks is None or block in material.blocks or not content:
+            return None
+        conditions.append(lambda seen: {"block": block, "content": content})
+    paths = _path_conditions(rule, material)
+    if paths is None:
+        return None
+    conditions += paths
+    for part in ("command", "text", "output"):
+        if pattern := getattr(rule, part):
+            conditions.append(_matches(part, pattern))
+    if rule.defines:
+        if not material.names:
+            return None
+        conditions.append(lambda seen: _defined_anew(seen, material.names))
+    if rule.unless:
+        unless = re.compile(rule.unless)
+        conditions.append(lambda seen: None if unless.search(seen.rendered()) else {})
+    return conditions
+
+
+def _stands_in(pattern: str, documents: Sequence[tuple[str, str]]) -> bool:
+    expression = re.compile(pattern, re.MULTILINE)
+    return any(expression.search(text) for _, text in documents)
+
+
+def _defined_anew(seen: Observation, names: Mapping[str, str]) -> dict[str, str] | None:
+    """A name in the new text that the project defines elsewhere; where it is defined may be edited, of course."""
+    for name in defined_names(seen.text):
+        home = names.get(fold(name))
+        if home and home.rpartition(" in ")[2] not in seen.written:
+            return {"name": name, "api": home, "match": name}
+    return None
+
+
+def _matches(part: str, pattern: str) -> _Condition:
+    expression = re.compile(pattern, re.MULTILINE)
+
+    def condition(seen: Observation) -> dict[str, str] | None:
+        found = expression.search(getattr(seen, part))
+        return {"match": " ".join(found[0].split())[:200]} if found else None
+
+    return condition
+
+
+def _path_conditions(rule: Rule, material: Material) -> list[_Condition] | None:
+    excepted = PathSet(rule.but_not) if rule.but_not else None
+    conditions = []
+    for key, part, inside in (
+        ("opens", "opened", True),
+        ("writes", "written", True),
+        ("touches", "paths", True),
+        ("writes_outside", "written", False),
+        ("touches_outside", "paths", False),
+    ):
+        globs = getattr(rule, key)
+        if not globs:
+            continue
+        chosen = path_set(globs, material.sets)
+        if not chosen:  # "@files" of an issue that lists none: nothing can be held against it
+            return None
+        conditions.append(_path_condition(part, chosen, inside, excepted))
+    return conditions
+
+
+def _path_condition(part: str, chosen: PathSet, inside: bool, excepted: PathSet | None) -> _Condition:
+    shown = str(chosen)
+
+    def condition(seen: Observation) -> dict[str, str] | None:
+        for path in getattr(seen, part):
+            if (path in chosen) is inside and not (excepted and path in excepted):
+                return {"path": path, "set": shown}
+        return None
+
+    return condition

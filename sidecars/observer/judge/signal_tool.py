@@ -1,0 +1,104 @@
+"""The ``report_signal`` tool, and reading what a judge reports, however it wraps it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sidecars.definition.sidecar_type import Confidence
+from sidecars.observer.judge.verdict import Verdict
+
+TOOL = "report_signal"
+_LONGEST = 4_000
+
+
+def tool(snippets: list[str]) -> dict[str, Any]:
+    """The tool's declaration for the Messages API.
+
+    Args:
+        snippets: names of the pre-written texts that may be chosen.
+    """
+    return {
+        "name": TOOL,
+        "description": "Report whether what the agent has just done needs a word, and which.",
+        "input_schema": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["signal", "evidence", "confidence", "snippet", "message"],
+            "properties": {
+                "signal": {"type": "boolean", "description": "false unless something clearly needs saying"},
+                "evidence": {"type": "string", "description": "the action, copied exactly from the observation"},
+                "confidence": {"type": "string", "enum": [str(level) for level in Confidence]},
+                "snippet": {
+                    "anyOf": [{"type": "string", "enum": snippets}, {"type": "null"}]
+                    if snippets
+                    else [{"type": "null"}],
+                    "description": "the pre-written text that fits, null when none does",
+                },
+                "message": {"type": "string", "description": "one or two sentences of fact, used when no snippet fits"},
+            },
+        },
+    }
+
+
+def read_report(value: Any) -> Verdict:
+    """Read the tool's input.
+
+    Args:
+        value: as the judge gave it.
+
+    Raises:
+        ValueError: it is no report; a report without a usable ``signal`` is none, never a silent "all is well".
+    """
+    if not isinstance(value, dict):
+        raise ValueError("the report is no JSON object")
+    signal = value.get("signal")
+    if isinstance(signal, str) and signal.strip().lower() in ("true", "false"):
+        signal = signal.strip().lower() == "true"
+    if not isinstance(signal, bool):
+        raise ValueError("the report has no boolean 'signal'")
+    try:
+        confidence = Confidence.named(str(value.get("confidence", "low")))
+    except ValueError:
+        confidence = Confidence.LOW  # a judge that cannot say how sure it is, is not
+    return Verdict(
+        signal=signal,
+        evidence=_words(value.get("evidence")),
+        confidence=confidence,
+        snippet=_words(value.get("snippet")),
+        message=_words(value.get("message")),
+        observation=_words(value.get("observation")),
+    )
+
+
+def find_report(text: str) -> Verdict:
+    """Read the report out of free text: bare, fenced, or with prose around it.
+
+    Raises:
+        ValueError: there is none, it is cut off, or there are several that disagree.
+    """
+    decoder = json.JSONDecoder()
+    found: list[Verdict] = []
+    position = text.find("{")
+    fault = "the answer holds no JSON object"
+    while position >= 0:
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except ValueError as error:
+            fault = f"the answer's JSON is broken: {error}"
+            end = position + 1
+        else:
+            try:
+                found.append(read_report(value))
+            except ValueError as error:
+                fault = str(error)
+        position = text.find("{", end)
+    if not found:
+        raise ValueError(fault)
+    if any(each.signal != found[0].signal for each in found):
+        raise ValueError("the answer holds reports that disagree")
+    return found[0]
+
+
+def _words(value: Any) -> str:
+    return value[:_LONGEST] if isinstance(value, str) else ""

@@ -1,0 +1,65 @@
+"""Where a sidecar's observations come from while it lives: the spool of events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from sidecars.definition.sidecar_type import SidecarType, tool_filter
+from sidecars.observer.observe.events import EventReader
+from sidecars.observer.observe.observation import Observation
+from witness.assignment import Assignment
+from witness.events.spool_reader import SpoolReader
+
+# Clients are known to report some calls twice, close together.
+_REMEMBERED = 256
+# Each event may hold a megabyte: a few at a time keep the memory small, whatever backlog there is.
+_AT_ONCE = 16
+
+
+class EventWatch:
+    """Reads the completed actions that the hooks recorded.
+
+    Args:
+        kind: says which tools are looked at.
+        assignment: where the spool is.
+        position: where the last reader stopped, empty for the beginning.
+        judged: ids of events that were judged already, though the position stands before them.
+    """
+
+    def __init__(self, kind: SidecarType, assignment: Assignment, position: str, judged: Iterable[str] = ()) -> None:
+        self._spool = SpoolReader(assignment.spool, position)
+        self._reader = EventReader(assignment.workdir)
+        #: Whether calls of a tool are looked at.
+        self.wanted = tool_filter(kind.tools)
+        self._known: deque[tuple[str, str, str]] = deque(maxlen=_REMEMBERED)
+        self._judged = frozenset(judged)
+        #: The last prompt that was typed to the agent, empty when none came by.
+        self.prompt = ""
+        #: How many events have come, of any kind.
+        self.count = 0
+
+    @property
+    def position(self) -> str:
+        """Where the next look goes on."""
+        return self._spool.position
+
+    def look(self) -> list[Observation] | None:
+        """The next actions that are looked at, oldest first; None when the spool is read to its end."""
+        events = self._spool.read(_AT_ONCE)
+        if not events:
+            return None
+        found = []
+        for event in events:
+            self.count += 1
+            if event.key in self._known or event.id in self._judged:
+                continue
+            self._known.append(event.key)
+            observation = self._reader.read(event.payload, event.id, event.time, event.cut)
+            if observation is None:
+                continue
+            if observation.prompt:
+                self.prompt = observation.prompt
+            elif self.wanted(observation.tool):
+                found.append(observation)
+        return found

@@ -1,0 +1,135 @@
+"""Recorded sessions: an event spool, a client's transcript, or captured screens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from witness.errors import UsageError
+from witness.events.spool_reader import parse_record
+
+# Between two captured screens in one file.
+FRAME = "\f"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One thing that was recorded.
+
+    Args:
+        time: wall clock in seconds.
+        id: unique in the recording.
+        payload: what a hook was given; None for a screen.
+        screen: the pane's text; None for an event.
+    """
+
+    time: float
+    id: str
+    payload: Mapping[str, Any] | None = field(default=None, repr=False)
+    screen: str | None = field(default=None, repr=False)
+
+
+def read_events(path: Path) -> list[Moment]:
+    """The events of a spool file, oldest first.
+
+    Raises:
+        UsageError: it cannot be read, or holds none.
+    """
+    events = []
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                event = parse_record(line)
+                if event is not None:
+                    events.append(Moment(event.time, event.id, event.payload))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    return _sorted(events, path)
+
+
+def read_transcript(path: Path) -> list[Moment]:
+    """The completed tool calls of a Claude Code transcript, as its hooks would have told them.
+
+    Raises:
+        UsageError: it cannot be read, or holds none.
+    """
+    moments: list[Moment] = []
+    calls: dict[str, tuple[str, Any]] = {}
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                moments += _entry(line, calls)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    return _sorted(moments, path)
+
+
+def _entry(line: bytes, calls: dict[str, tuple[str, Any]]) -> Iterator[Moment]:
+    try:
+        entry = json.loads(line)
+        blocks = entry["message"]["content"]
+    except (ValueError, KeyError, TypeError):
+        return
+    if isinstance(blocks, str):
+        if entry.get("type") == "user" and not entry.get("isMeta"):
+            payload = {"hook_event_name": "UserPromptSubmit", "prompt": blocks}
+            yield Moment(_time(entry), str(entry.get("uuid", "")), payload)
+        return
+    for block in blocks if isinstance(blocks, list) else ():
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") == "tool_use":
+            calls[str(block.get("id"))] = (str(block.get("name", "")), block.get("input"))
+        elif block.get("type") == "tool_result" and (call := calls.pop(str(block.get("tool_use_id")), None)):
+            yield Moment(_time(entry), str(block["tool_use_id"]), _payload(entry, block, call))
+
+
+def _payload(entry: Mapping[str, Any], block: Mapping[str, Any], call: tuple[str, Any]) -> dict[str, Any]:
+    payload = {
+        "hook_event_name": "PostToolUseFailure" if block.get("is_error") else "PostToolUse",
+        "session_id": entry.get("sessionId", ""),
+        "cwd": entry.get("cwd", ""),
+        "tool_name": call[0],
+        "tool_input": call[1],
+        "tool_response": entry.get("toolUseResult", block.get("content")),
+        "tool_use_id": block.get("tool_use_id"),
+    }
+    if entry.get("isSidechain"):
+        payload["agent_id"] = str(entry.get("agentId") or "sidechain")
+    return payload
+
+
+def _time(entry: Mapping[str, Any]) -> float:
+    try:
+        return datetime.fromisoformat(str(entry.get("timestamp", "")).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def read_screens(paths: Iterable[Path], interval: float) -> list[Moment]:
+    """Captured screens, one a file or several in one file with form feeds between them.
+
+    Args:
+        paths: in the order in which they were captured.
+        interval: seconds between two screens.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    frames: list[str] = []
+    for path in paths:
+        try:
+            frames += path.read_text(encoding="utf-8", errors="replace").split(FRAME)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error}") from error
+    return [Moment(index * interval, f"screen-{index}", screen=frame) for index, frame in enumerate(frames)]
+
+
+def _sorted(moments: list[Moment], path: Path) -> list[Moment]:
+    if not moments:
+        raise UsageError(f"{path} holds no recorded event")
+    return sorted(moments, key=lambda moment: moment.time)

@@ -1,0 +1,166 @@
+"""A sidecar's watch over one agent: what it holds open while it lives, and one look."""
+
+from __future__ import annotations
+
+import selectors
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from sidecars.observer.factory import Parts, furnish
+from sidecars.observer.heartbeat import Heartbeat
+from sidecars.observer.observe.agent_liveness import AgentLife
+from sidecars.observer.observe.event_source import EventWatch
+from sidecars.observer.observe.pane import PaneWatch
+from witness.assignment import Assignment
+from witness.clock import Clock, SystemClock
+from witness.events.spool_reader import WakeSocket
+from witness.journal import Journal
+from witness.prompts.blocks import TEXT, present
+from witness.tmux import Tmux
+
+# Longest silence of one that only waits.
+_BEAT_SECONDS = 10.0
+
+# So many starts at one event, and none has judged it: fewer than make the Witness give a sidecar up.
+_STARTS = 3
+
+
+class Vigil:
+    """Looks when it is woken, and at every poll; a context manager.
+
+    Args:
+        parts: the sidecar.
+        assignment: whom it observes.
+        clock: where the time comes from.
+    """
+
+    def __init__(self, parts: Parts, assignment: Assignment, clock: Clock | None = None) -> None:
+        self._parts, self._assignment = parts, assignment
+        self._clock = clock or SystemClock()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        kind, assignment, enter = self._parts.kind, self._assignment, self._stack.enter_context
+        try:
+            self._stack.callback(self._close_judge)
+            self._journal = enter(Journal(Path(assignment.journal)))
+            self._agent = enter(AgentLife(assignment.agent))
+            self._beat = enter(Heartbeat(assignment.heartbeat, self._clock))
+            assignment.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._wakes = enter(WakeSocket(assignment.spool, assignment.name, asked=kind.instant))
+        except BaseException:
+            self._stack.close()
+            raise
+        run, decisions = assignment.group.run, self._journal.decisions
+        judged = [decision.event for decision in decisions.of(run, assignment.name)]
+        self._events = EventWatch(kind, assignment, decisions.cursor(run, assignment.name), judged)
+        self._observer = self._parts.observer(assignment, self._journal, self._clock)
+        if self._parts.lack and not self._journal.fact(fact := f"lack:{run}:{assignment.name}"):
+            self._journal.remember(fact, self._parts.lack)
+            self._observer.note("sidecar-lacks", self._parts.lack)
+        self._pane = self._pane_watch()
+        self._observer.recover()
+        self._pass_over_what_ended_others()
+        self._beat.beat()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _pass_over_what_ended_others(self) -> None:
+        """Where several predecessors began at the same event and came no further, that event is not judged again.
+
+        An expression that never ends, or a judge that brings the process down, would else end every successor too.
+        """
+        run, name = self._assignment.group.run, self._assignment.name
+        key, position = f"begun:{run}:{name}", self._journal.decisions.cursor(run, name)
+        last, _, count = self._journal.fact(key).rpartition(" ")
+        starts = int(count) + 1 if count and last == position else 1
+        self._journal.remember(key, f"{position} {starts}")
+        if starts > _STARTS and (seen := self._events.look()):
+            self._observer.pass_over(seen, self._events.position)
+
+    def _close_judge(self) -> None:
+        self._parts.judge.close()
+
+    def sources(self) -> list[int]:
+        """Descriptors whose readability is a reason to look."""
+        return [file for file in (self._agent.fileno(), self._wakes.fileno()) if file >= 0]
+
+    @property
+    def agent_ended(self) -> bool:
+        return self._agent.ended
+
+    @property
+    def patience(self) -> float:
+        """Seconds that may pass before the next look if nothing wakes us."""
+        due = self._observer.due
+        waits = [self._parts.kind.poll, *([] if due is None else [due]), *([self._pane.due] if self._pane else [])]
+        return min(waits)
+
+    def rest(self, selector: selectors.BaseSelector) -> None:
+        """Sleep until something wakes us or the next look is due, with a sign of life now and then.
+
+        The Witness takes a sidecar that is silent for three default intervals for hung, however long its own may be.
+        """
+        due = self._clock.monotonic() + self.patience
+        while not selector.select(max(0.0, min(due - self._clock.monotonic(), _BEAT_SECONDS))):
+            if self._clock.monotonic() >= due:
+                return
+            self._beat.beat()
+
+    def look(self) -> None:
+        """Read what is new, consider it, and only then let the hooks go that wait for it."""
+        self._beat.beat()
+        self._journal.check_place()
+        wakes = self._wakes.accept()
+        for wake in wakes:
+            wake.hold()
+        try:
+            self._read()
+        finally:
+            for wake in wakes:
+                wake.answer()
+
+    def _read(self) -> None:
+        observer = self._observer
+        while (seen := self._events.look()) is not None:
+            observer.take(seen, self._events.position)
+            self._learn_prompt()
+        self._look_at_pane()
+        if self._observer.due == 0.0:
+            self._observer.ask(self._events.position)
+
+    def _pane_watch(self) -> PaneWatch | None:
+        kind, assignment = self._parts.kind, self._assignment
+        if kind.pane == "never" or not assignment.session or not assignment.socket:
+            return None
+        tmux = Tmux(assignment.socket)
+        patience = kind.poll if kind.pane == "auto" else 0.0
+        return PaneWatch(
+            kind, lambda lines: tmux.capture(assignment.session, lines), assignment.workdir, self._clock, patience
+        )
+
+    def _look_at_pane(self) -> None:
+        if self._pane is None:
+            return
+        if self._events.count and self._parts.kind.pane == "auto":
+            self._pane = None  # the client has hooks: what they record is better than any screen
+        elif self._pane.due == 0.0:
+            seen = [each for each in self._pane.look() if not each.tool or self._events.wanted(each.tool)]
+            if seen:
+                self._observer.take(seen)
+
+    def _learn_prompt(self) -> None:
+        """Where nobody has left the polecat's prompt, the first one that is typed is taken for it."""
+        kind, material = self._parts.kind, self._parts.material
+        if not self._events.prompt or material.blocks is not None or "prompt" not in kind.context:
+            return
+        blocks = present(self._events.prompt) - {TEXT}
+        if blocks:
+            material = replace(material, blocks=blocks)
+            workdir = Path(self._assignment.workdir)
+            self._parts = furnish(kind, material, self._parts.settings, workdir)
+            self._observer = self._parts.observer(self._assignment, self._journal, self._clock)

@@ -1,0 +1,1 @@
+"""Several agents in one conversation, with decisions on record."""

@@ -1,0 +1,1 @@
+"""Linting, measuring and replaying a sidecar type."""

@@ -1,0 +1,179 @@
+"""Does a judge speak when it should, and stay silent when it should?"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sidecars.definition.sidecar_type import SidecarType
+from sidecars.observer.context import gather
+from sidecars.observer.context.gather import PROMPT_FILE
+from sidecars.observer.factory import furnish
+from sidecars.observer.judge.verdict import Judge, Verdict
+from sidecars.observer.observe.observation import Observation
+from sidecars.observer.observe.recorded import Moment
+from sidecars.tuning.cases import Case
+from sidecars.tuning.replay import replay
+from witness.assignment import Assignment
+from witness.clock import SystemClock
+from witness.config.settings import Settings
+from witness.names import GroupId
+from witness.process.identity import ProcessId
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one case.
+
+    Args:
+        case: the case.
+        spoke: whether something would have been said.
+        message: what, or why not.
+        seconds: how long the judge took.
+        dollars: what it cost.
+    """
+
+    case: Case
+    spoke: bool
+    message: str
+    seconds: float
+    dollars: float
+
+    @property
+    def right(self) -> bool:
+        """Whether it did as labelled, in words that hold what they should."""
+        return self.spoke == self.case.signal and (not self.spoke or self.case.say in self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The figures of one judge over all cases."""
+
+    results: tuple[Result, ...]
+
+    def _count(self, *, spoke: bool, signal: bool) -> int:
+        return sum(each.spoke is spoke and each.case.signal is signal for each in self.results)
+
+    @property
+    def precision(self) -> float:
+        """The share of what was said that needed saying; 1 when nothing was said."""
+        right, wrong = self._count(spoke=True, signal=True), self._count(spoke=True, signal=False)
+        return right / (right + wrong) if right + wrong else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of what needed saying that was said; 1 when nothing needed saying."""
+        right, missed = self._count(spoke=True, signal=True), self._count(spoke=False, signal=True)
+        return right / (right + missed) if right + missed else 1.0
+
+    @property
+    def median_seconds(self) -> float:
+        return statistics.median(each.seconds for each in self.results) if self.results else 0.0
+
+    @property
+    def dollars(self) -> float:
+        return sum(each.dollars for each in self.results)
+
+
+def evaluate(cases: Sequence[Case], kind: SidecarType, settings: Settings | None = None) -> Score:
+    """Run a type over cases, each as a session of its own, with all its gates.
+
+    Args:
+        cases: labelled cases.
+        kind: the type, with the judge, prompt or model to be measured.
+        settings: the town's, for key and model.
+    """
+    return Score(tuple(_run(case, kind, settings or Settings()) for case in cases))
+
+
+def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
+    with tempfile.TemporaryDirectory(prefix="gt-eval-") as folder:
+        root = Path(folder).resolve()
+        assignment = assignment_of(case, root)
+        parts = furnish(kind, gather(kind, assignment), settings, Path(assignment.workdir))
+        moments = [Moment(1_000.0 + at, f"e{at}", payload_of(event)) for at, event in enumerate(case.events)]
+        judge = _Timed(parts.judge)
+        try:
+            done = replay(replace(parts, judge=judge), assignment, moments)
+        finally:
+            judge.close()
+    silent = next((each.reason for each in reversed(done.decisions) if each.outcome in ("refused", "failed")), "")
+    return Result(
+        case=case,
+        spoke=bool(done.spoken),
+        message=done.spoken[0].message if done.spoken else silent,
+        seconds=judge.seconds,
+        dollars=done.dollars,
+    )
+
+
+class _Timed:
+    """A judge with a watch: the replay's own clock stands still while it thinks."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge, self._clock = judge, SystemClock()
+        self.seconds = 0.0
+
+    def close(self) -> None:
+        self._judge.close()
+
+    def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
+        began = self._clock.monotonic()
+        try:
+            return self._judge.sift(seen)
+        finally:
+            self.seconds += self._clock.monotonic() - began
+
+    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+        began = self._clock.monotonic()
+        try:
+            return self._judge.judge(seen)
+        finally:
+            self.seconds += self._clock.monotonic() - began
+
+
+def payload_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What a hook would have been given for a case's event."""
+    own = ("tool", "failed", "response", "subagent", "cwd")
+    payload = {
+        "hook_event_name": "PostToolUseFailure" if event.get("failed") else "PostToolUse",
+        "tool_name": event["tool"],
+        "tool_input": {key: value for key, value in event.items() if key not in own},
+        "tool_response": event.get("response", ""),
+    }
+    if event.get("subagent"):
+        payload["agent_id"], payload["agent_type"] = "1", event["subagent"]
+    return payload
+
+
+def assignment_of(case: Case, root: Path) -> Assignment:
+    """A sidecar's assignment for one case, with the case's files in place below ``root``."""
+    workdir, run_dir = root / "work", root / "run"
+    workdir.mkdir()
+    run_dir.mkdir()
+    for name, text in case.files.items():
+        path = workdir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    if case.prompt:
+        (run_dir / PROMPT_FILE).write_text(case.prompt, encoding="utf-8")
+    return Assignment(
+        group=GroupId("main", "case", "run"),
+        name=case.type,
+        type=case.type,
+        argument=case.argument,
+        session="",
+        socket="",
+        town="",
+        workdir=str(workdir),
+        run_dir=str(run_dir),
+        journal="",
+        queue="",
+        agent=ProcessId(0, 0),
+        task=case.task,
+        variables={name: str(value) for name, value in case.variables.items()},
+    )

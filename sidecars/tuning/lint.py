@@ -1,0 +1,147 @@
+"""Looking over a sidecar type before it is trusted, and saying in words what its rules do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidecars.definition.sidecar_type import Rule, SidecarType
+from sidecars.definition.type_loader import load_type
+from sidecars.llm.prices import price
+from sidecars.observer.inject.deliver import LONGEST
+from sidecars.observer.judge.template import placeholders
+from witness.errors import Problem, UsageError
+
+_KNOWN_SETS = frozenset(["@files", "@not"])
+# Text that reads as an order can set off the agent's defence against injected instructions; facts do not.
+_ORDER = re.compile(
+    r"^(please|do not|don't|never|always|stop|use|you (must|should)|remember|make sure|ensure)\b", re.IGNORECASE
+)
+_CHARACTERS_PER_TOKEN = 3.1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of a look over one type.
+
+    Args:
+        type: the type.
+        warnings: what is legal and was probably not meant.
+        rules: each rule in words, in the order in which they are tried.
+    """
+
+    type: SidecarType
+    warnings: tuple[Problem, ...]
+    rules: tuple[str, ...]
+
+
+def lint(place: str, town: Path | None = None, rig: str = "", workdir: Path | None = None) -> Finding:
+    """Look over a type.
+
+    Args:
+        place: its name, its folder, or a file in it.
+        town, rig, workdir: where layers of types are looked for.
+
+    Raises:
+        NotFoundError: there is no such type.
+        DeclarationError: it is wrong; every fault with file, line and key.
+    """
+    path = Path(place)
+    folder = path if path.is_dir() else path.parent
+    if path.exists() and (folder / "sidecar.yaml").is_file():
+        # A folder anywhere is looked over as the project's own.
+        kind = load_type(folder.resolve().name, town, rig, workdir, own=folder)
+    elif "/" in place or path.suffix:
+        raise UsageError(f"{place}: no sidecar.yaml there")
+    else:
+        kind = load_type(place, town, rig, workdir)
+    return Finding(kind, tuple(_warnings(kind)), tuple(explain(rule) for rule in kind.rules))
+
+
+def _warnings(kind: SidecarType) -> list[Problem]:
+    found = []
+
+    def warn(message: str, key: str) -> None:
+        origin = kind.origins.get(key) or kind.origins.get(key.partition(".")[0], kind.name)
+        file, _, line = origin.rpartition(":")
+        found.append(Problem(message, file or line, int(line) if file and line.isdigit() else 0, key))
+
+    used = {rule.snippet for rule in kind.rules}
+    for name, text in kind.snippets.items():
+        if name not in used and not kind.asks_model:
+            warn("no rule says it", f"snippets.{name}")
+        if len(text) > LONGEST:
+            warn(f"{len(text)} characters; what is said is cut at {LONGEST}", f"snippets.{name}")
+        if _ORDER.match(text):
+            warn("reads as an order; state the fact, the agent draws the conclusion", f"snippets.{name}")
+    for index, rule in enumerate(kind.rules):
+        for name in placeholders(kind.snippets.get(rule.snippet, rule.say)):
+            if name not in _values(rule):
+                warn(
+                    f"rule {rule.name!r} has no value for {{{name}}}; it has {', '.join(_values(rule))}",
+                    f"rules.{index}",
+                )
+        for glob in rule.opens + rule.writes + rule.touches + rule.writes_outside + rule.touches_outside:
+            if glob.startswith("@") and glob not in _KNOWN_SETS:
+                warn(f"{glob} is no set; known are {', '.join(sorted(_KNOWN_SETS))}", f"rules.{index}")
+    if kind.asks_model:
+        tokens = round(len(kind.prompt) / _CHARACTERS_PER_TOKEN)
+        least = price(kind.model or "claude-haiku-5-5").cache_minimum
+        if tokens < least and not kind.context:
+            warn(f"about {tokens} tokens and no context: below the model's cache minimum of {least}", "prompt")
+    return found
+
+
+def _values(rule: Rule) -> list[str]:
+    values = ["tool"]
+    if rule.opens or rule.writes or rule.touches or rule.writes_outside or rule.touches_outside:
+        values += ["path", "set"]
+    if rule.command or rule.text or rule.output:
+        values.append("match")
+    if rule.lines_over >= 0:
+        values.append("lines")
+    if rule.lacks_block:
+        values += ["block", "content"]
+    if rule.defines:
+        values += ["name", "api", "match"]
+    return values
+
+
+def explain(rule: Rule) -> str:
+    """A rule in words."""
+    parts = [f"{_listed(rule.tools)} was called" if rule.tools else "any tool was called"]
+    if rule.failed is not None:
+        parts.append("it failed" if rule.failed else "it did not fail")
+    for globs, words in (
+        (rule.opens, "a file was opened that matches"),
+        (rule.writes, "a file was written that matches"),
+        (rule.touches, "a file was opened or written that matches"),
+        (rule.writes_outside, "a file was written that matches none of"),
+        (rule.touches_outside, "a file was opened or written that matches none of"),
+    ):
+        if globs:
+            excepted = f" (never counted: {_listed(rule.but_not)})" if rule.but_not else ""
+            parts.append(f"{words} {_listed(globs)}{excepted}")
+    for pattern, words in (
+        (rule.command, "the shell command has"),
+        (rule.text, "the new text has"),
+        (rule.output, "the answer has"),
+    ):
+        if pattern:
+            parts.append(f"{words} /{pattern}/")
+    if rule.lines_over >= 0:
+        parts.append(f"more than {rule.lines_over} lines were written")
+    if rule.lacks_block:
+        parts.append(f"the prompt has no {rule.lacks_block} block and there is one to give")
+    if rule.defines:
+        parts.append("a name is defined that the argument's files define already")
+    if rule.unless:
+        parts.append(f"nothing in the action has /{rule.unless}/")
+    head = f"{rule.name} ({rule.confidence}{', once a run' if rule.once else ''})"
+    given = f" where the project's documents have /{rule.given}/," if rule.given else ""
+    return f"{head}:{given} fires when {', and '.join(parts)}; says {rule.snippet or 'its own words'}"
+
+
+def _listed(globs: tuple[str, ...]) -> str:
+    return globs[0] if len(globs) == 1 else f"{', '.join(globs[:-1])} or {globs[-1]}"

@@ -1,0 +1,138 @@
+"""Running a sidecar over a recorded session at full speed: what it would have said, when, why, and for how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sidecars.definition.sidecar_type import tool_filter
+from sidecars.observer.factory import Parts
+from sidecars.observer.judge.rules import RulesJudge
+from sidecars.observer.judge.rules_then_model import CombinedJudge
+from sidecars.observer.judge.verdict import Judge
+from sidecars.observer.observe.events import EventReader
+from sidecars.observer.observe.observation import Observation
+from sidecars.observer.observe.pane import PaneWatch
+from sidecars.observer.observe.recorded import Moment
+from sidecars.observer.pipeline import Observer
+from sidecars.tuning.estimate import EstimatingJudge
+from witness.assignment import Assignment
+from witness.clock import ManualClock
+from witness.journal import Decision, Journal
+
+# The naive way: the whole screen to the model, so often.
+NAIVE_SECONDS = 10.0
+_NAIVE_SCREEN = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of it.
+
+    Args:
+        decisions: every decision, oldest first; their times are the recording's.
+        began: wall clock of the first moment.
+        seconds: how long the recorded session took.
+        moments: how much was recorded.
+        calls, dollars: what the model was asked and cost, or would have.
+        naive_calls, naive_dollars: the same for a call every ten seconds.
+    """
+
+    decisions: tuple[Decision, ...]
+    began: float
+    seconds: float
+    moments: int
+    calls: int
+    dollars: float
+    naive_calls: int
+    naive_dollars: float
+
+    @property
+    def spoken(self) -> tuple[Decision, ...]:
+        """What it would have said."""
+        return tuple(each for each in self.decisions if each.outcome == "injected")
+
+
+def replay(parts: Parts, assignment: Assignment, moments: Sequence[Moment], *, estimate: bool = False) -> Replay:
+    """Run a sidecar over a recording.
+
+    Args:
+        parts: the sidecar; its own gates, pace and cooldowns hold, on the recording's clock.
+        assignment: whom it would have observed; only its workdir, group and name count.
+        moments: oldest first.
+        estimate: ask no model, and count what asking would have cost.
+    """
+    began = moments[0].time if moments else 0.0
+    clock = ManualClock(now=1_000.0, date=began)
+    if estimate:
+        parts = replace(parts, judge=_estimating(parts, clock))
+    with Journal(Path(":memory:")) as journal:
+        run = _Run(parts, assignment, parts.observer(assignment, journal, clock, aloud=False), clock)
+        for moment in moments:
+            run.pass_time(moment.time)
+            run.see(moment)
+        run.finish()
+        decisions = journal.decisions.of(assignment.group.run, last=1_000_000)
+    seconds = moments[-1].time - began if moments else 0.0
+    usages = [each.usage for each in decisions if each.usage]
+    naive_calls = max(1, round(seconds / NAIVE_SECONDS))
+    model = parts.kind.model or parts.settings.model
+    naive = EstimatingJudge(parts.kind, parts.material, model, clock)
+    return Replay(
+        decisions=tuple(decisions),
+        began=began,
+        seconds=seconds,
+        moments=len(moments),
+        calls=sum(usage.calls for usage in usages),
+        dollars=sum(usage.dollars for usage in usages),
+        naive_calls=naive_calls,
+        naive_dollars=sum(naive.usage("x" * _NAIVE_SCREEN).dollars for _ in range(naive_calls)),
+    )
+
+
+def _estimating(parts: Parts, clock: ManualClock) -> Judge:
+    kind, material = parts.kind, parts.material
+    model = EstimatingJudge(kind, material, kind.model or parts.settings.model, clock)
+    if kind.judge == "model":
+        return model
+    return CombinedJudge(RulesJudge((*material.rules, *kind.rules), material), model)
+
+
+class _Run:
+    def __init__(self, parts: Parts, assignment: Assignment, observer: Observer, clock: ManualClock) -> None:
+        self._clock, self._observer = clock, observer
+        self._reader = EventReader(assignment.workdir)
+        self._wanted = tool_filter(parts.kind.tools)
+        self._screen = ""
+        self._pane = PaneWatch(parts.kind, lambda _: self._screen, assignment.workdir, clock)
+
+    def pass_time(self, until: float) -> None:
+        """Let the recording's clock go on, asking the slow judge when it is due on the way."""
+        while (due := self._observer.due) is not None and self._clock.wall() + due <= until:
+            self._clock.advance(due)
+            self._observer.ask()
+        self._clock.advance(max(0.0, until - self._clock.wall()))
+
+    def see(self, moment: Moment) -> None:
+        seen = self._screens(moment) if moment.screen is not None else self._event(moment)
+        if seen:
+            self._observer.take(seen)
+
+    def finish(self) -> None:
+        """Whatever waits still is asked when its time comes."""
+        while (due := self._observer.due) is not None:
+            self._clock.advance(due)
+            self._observer.ask()
+
+    def _event(self, moment: Moment) -> list[Observation]:
+        observation = self._reader.read(moment.payload or {}, moment.id, moment.time)
+        if observation is None or observation.prompt or not self._wanted(observation.tool):
+            return []
+        return [observation]
+
+    def _screens(self, moment: Moment) -> list[Observation]:
+        self._screen = moment.screen or ""
+        if self._pane.due > 0:
+            return []
+        return [each for each in self._pane.look() if not each.tool or self._wanted(each.tool)]

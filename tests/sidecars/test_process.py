@@ -1,0 +1,349 @@
+"""A whole sidecar, as a process of its own and in this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecars.observer import process
+from tests.sidecars.conftest import as_payload, start_ticks, tool_event
+from tests.sidecars.model_server import report, serving, status, tool
+from tests.sidecars.observe.test_screen import EDIT, screen
+from witness.assignment import Assignment
+from witness.events.spool_reader import append_event
+from witness.journal import Decision, Journal
+from witness.process.identity import ProcessId
+from witness.tmux import Tmux
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads start ticks from /proc")
+
+Record = Callable[..., None]
+
+
+@pytest.fixture
+def observed(assignment: Assignment, agent: subprocess.Popen[bytes]) -> Assignment:
+    return replace(assignment, agent=ProcessId(agent.pid, start_ticks(agent.pid)))
+
+
+class Sidecar:
+    """One running ``python -m sidecars``."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        path = Path(assignment.run_dir) / f"{assignment.name}.json"
+        path.write_text(assignment.to_json())
+        self.assignment = assignment
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sidecars", "--assignment", str(path)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def ask(self, event: dict[str, Any]) -> None:
+        """Record an event and wait, as a hook does, for the verdict; in a process of its own, for it changes folder."""
+        append_event(self.assignment.spool, as_payload(event))
+        subprocess.run(
+            [sys.executable, "-c", "import sys; from witness.events.spool_writer import wake; wake(sys.argv[1], 20)",
+             str(self.assignment.spool)],
+            check=True, cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+
+    def said(self) -> list[str]:
+        return [json.loads(file.read_text())["message"] for file in sorted(Path(self.assignment.queue).glob("*.json"))]
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[Assignment], Sidecar]]:
+    running: list[Sidecar] = []
+
+    def begin(assignment: Assignment) -> Sidecar:
+        running.append(Sidecar(assignment))
+        return running[-1]
+
+    yield begin
+    for sidecar in running:
+        sidecar.process.kill()
+        sidecar.process.communicate()
+
+
+def test_an_edit_out_of_scope_is_in_the_queue_before_the_hook_goes_on(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
+    assert sidecar.said() == [
+        "[sidecar:scope] src/private/x.py was changed,"
+        " and this task's issue lists it as out of scope (src/private/**, *.env)."
+    ]
+    with Journal(Path(observed.journal)) as journal:
+        (decision,) = journal.decisions.of("run-1")
+    assert (decision.outcome, decision.stage, decision.reason) == ("injected", "enqueued", "edited-what-is-not")
+    (file,) = Path(observed.queue).glob("*.json")
+    queued = json.loads(file.read_text())
+    assert decision.nudge == file.name
+    assert (queued["sender"], queued["kind"], queued["thread_id"]) == (
+        "sidecar:scope",
+        "sidecar",
+        f"scope/{decision.id}",
+    )
+
+
+def test_what_is_in_scope_is_silent_and_in_the_ledger(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/a.py", new_string="x"))
+    assert sidecar.said() == []
+    with Journal(Path(observed.journal)) as journal:
+        (decision,) = journal.decisions.of("run-1")
+    assert (decision.outcome, decision.evidence) == ("silent", "Edit src/a.py")
+
+
+def test_it_ends_with_its_agent(
+    observed: Assignment, agent: subprocess.Popen[bytes], start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(observed)
+    assert agent.stdin is not None
+    agent.stdin.close()
+    assert sidecar.process.wait(20) == process.ENDED
+
+
+def test_a_successor_goes_on_where_it_stopped(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    first = start(observed)
+    first.ask(tool_event("Edit", file_path="src/private/1.py", new_string="x"))
+    first.process.kill()
+    first.process.wait()
+    append_event(observed.spool, as_payload(tool_event("Edit", file_path="src/private/2.py", new_string="x")))
+    second = start(observed)
+    second.ask(tool_event("Edit", file_path="src/private/3.py", new_string="x"))
+    assert [text.split()[1] for text in second.said()] == [f"src/private/{n}.py" for n in (1, 2, 3)]
+
+
+def test_the_same_event_twice_is_one_event(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    sidecar = start(observed)
+    event = tool_event("Read", file_path="src/private/x") | {"tool_use_id": "t1", "session_id": "s"}
+    sidecar.ask(event)
+    sidecar.ask(event)
+    with Journal(Path(observed.journal)) as journal:
+        assert len(journal.decisions.of("run-1")) == 1
+
+
+def test_rubbish_in_the_spool_costs_nothing(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    with (observed.spool / "events.jsonl").open("wb") as spool:
+        spool.write(
+            b"\n\xff\xfe\x00 not json\n" + b'\n{"t":1,"p":1,"cut":0,"e":{"hook_event_name"\n' + b"x" * 3_000_000 + b"\n"
+        )
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Write", file_path="docs/x", content="x"))
+    assert len(sidecar.said()) == 1
+
+
+def test_its_heartbeat_stands_before_it_is_ready(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    start(observed)
+    assert float(observed.heartbeat.read_text()) > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"type": "nonsense"}, "no sidecar type named 'nonsense'"),
+        ({"argument": "docs/missing.md"}, "missing.md: no such file"),
+        ({"task": "---\nfiles: {a: 1}\n---\n"}, "--task:2: files: must be a list of paths or globs"),
+        ({"task": "---\nfiles: [a\n---\n"}, "--task:3: not YAML"),
+        ({"overrides": {"poll": "soon"}}, "overrides: poll: 'soon' is not a duration"),
+        ({"overrides": {"colour": 1}}, "overrides: colour: unknown key"),
+        ({"agent": ProcessId(0, 0)}, "names no agent to observe"),
+    ],
+)
+def test_a_bad_configuration_is_one_line_and_code_3(
+    observed: Assignment, capsys: pytest.CaptureFixture[str], change: dict[str, Any], words: str
+) -> None:
+    code = process.run(replace(observed, **change), lambda: pytest.fail("it must not observe"))
+    assert code == process.BAD_CONFIGURATION
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sidecar scope: ")
+    assert words in line
+
+
+def test_a_pid_that_belongs_to_somebody_else_is_an_end(observed: Assignment) -> None:
+    stranger = ProcessId(os.getpid(), 1)
+    assert process.run(replace(observed, agent=stranger), lambda: None) == process.ENDED
+
+
+def test_a_journal_that_cannot_be_used_limits(observed: Assignment, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = replace(observed, journal="/nonexistent/witness.db")
+    assert process.run(missing, lambda: None) == process.LIMITED
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_an_assignment_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    done = subprocess.run(
+        [sys.executable, "-m", "sidecars", "--assignment", str(tmp_path / "a.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+
+
+def await_injection(assignment: Assignment) -> Decision:
+    """The first injection in the journal; its writer is another process, so the file is watched."""
+    with Journal(Path(assignment.journal)) as journal:
+        for _ in range(5000):
+            if found := journal.decisions.injected("run-1"):
+                return found[0]
+            select.select([], [], [], 0.01)
+    raise AssertionError("nothing was injected")
+
+
+def test_a_model_is_asked_and_heard(
+    observed: Assignment, start: Callable[[Assignment], Sidecar], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(observed.workdir, "spec.md").write_text("Bad input is answered with 422.\n")
+    mine = replace(
+        observed, name="specs", type="specs", argument="spec.md", overrides={"batch": "0s", "timeout": "15s"}
+    )
+    said = report(signal=True, evidence="status = 400", confidence="high", message="a.py says 400; spec.md says 422.")
+    with serving(status(529, "overloaded_error"), tool(said)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
+        sidecar = start(mine)
+        sidecar.ask(tool_event("Edit", file_path="a.py", new_string="status = 400"))
+        decision = await_injection(mine)
+    assert decision.message == "[sidecar:specs] a.py says 400; spec.md says 422."
+    assert decision.usage is not None
+    assert (decision.usage.calls, decision.usage.model) == (2, "claude-haiku-5-5")
+    assert "422" in server.requests[0]["system"][0]["text"]
+    assert b"sk-test" not in Path(observed.journal).read_bytes()
+
+
+def test_without_a_key_it_says_so_once(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    Path(observed.workdir, "spec.md").write_text("Bad input is answered with 422.\n")
+    mine = replace(observed, name="specs", type="specs", argument="spec.md")
+    for _ in range(2):
+        sidecar = start(mine)
+        sidecar.ask(tool_event("Edit", file_path="a.py", new_string="status = 400"))
+        sidecar.process.kill()
+        sidecar.process.wait()
+    with Journal(Path(mine.journal)) as journal:
+        (note,) = [event for event in journal.history("run-1") if event.kind == "sidecar-lacks"]
+    assert note.data["reason"] == "no key in GT_WITNESS_API_KEY: it stays silent"
+
+
+def test_the_blocks_of_the_first_typed_prompt(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    library = Path(observed.workdir, ".gt")
+    library.mkdir()
+    (library / "blocks.xml").write_text("<constraints>No new dependency.</constraints>")
+    sidecar = start(replace(observed, name="blocks", type="blocks"))
+    sidecar.ask(tool_event("Edit", file_path="pyproject.toml", new_string="x"))
+    assert sidecar.said() == []
+    sidecar.ask({"hook_event_name": "UserPromptSubmit", "prompt": "<role>r</role><objective>o</objective>"})
+    sidecar.ask(tool_event("Edit", file_path="pyproject.toml", new_string="y"))
+    assert [text.partition("constraints: ")[2] for text in sidecar.said()] == ["No new dependency."]
+
+
+def test_a_type_that_has_nothing_to_hold_against_says_so(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    start(replace(observed, task="Fix it."))
+    start(replace(observed, name="blocks", type="blocks"))
+    with Journal(Path(observed.journal)) as journal:
+        notes = {note.member: note.data["reason"] for note in journal.history("run-1")}
+    assert notes["scope"].endswith("its issue lists no files: and no not:")
+    assert notes["blocks"].endswith("write .gt/blocks.xml")
+
+
+def test_an_event_that_is_nested_without_end(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    append_event(observed.spool, b'{"hook_event_name":"PostToolUse","tool_name":"Edit","tool_input":' + b"[" * 400_000)
+    append_event(
+        observed.spool, b'{"hook_event_name":"PostToolUse","tool_input":' + b"[" * 99_000 + b"]" * 99_000 + b"}"
+    )
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
+    assert len(sidecar.said()) == 1
+
+
+def test_an_event_on_which_the_judge_never_ends_ends_not_every_successor(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    rule = {"name": "endless", "text": "(a+)+$", "say": "It is."}
+    mine = replace(observed, overrides={"rules": [rule], "cooldown": "0s"})
+    append_event(mine.spool, as_payload(tool_event("Edit", file_path="a", new_string="a" * 60 + "!")))
+    for _ in range(3):
+        hung = start(mine)
+        hung.process.kill()
+        hung.process.wait()
+    sidecar = start(mine)
+    sidecar.ask(tool_event("Edit", file_path="b", new_string="aaa"))
+    assert sidecar.said() == ["[sidecar:scope] It is."]
+    with Journal(Path(mine.journal)) as journal:
+        first = journal.decisions.of("run-1")[0]
+    assert (first.outcome, first.reason) == ("failed", "passed over: several predecessors ended on it")
+    assert first.evidence == "Edit a"
+
+
+def test_a_rotated_spool_is_read_on(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/1.py", new_string="x"))
+    (observed.spool / "events.jsonl").rename(observed.spool / "events.1.jsonl")
+    sidecar.ask(tool_event("Edit", file_path="src/private/2.py", new_string="x"))
+    assert len(sidecar.said()) == 2
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_an_agent_without_hooks_is_seen_on_its_screen(
+    assignment: Assignment, tmp_path: Path, start: Callable[[Assignment], Sidecar]
+) -> None:
+    (tmp_path / "frame").write_text(screen(EDIT.replace("src/sum.py", "src/private/sum.py")))
+    tmux = Tmux(f"gt-test-{os.getpid()}-{tmp_path.name}")
+    show = "import sys; print(open(sys.argv[1]).read(), flush=True); sys.stdin.read()"
+    try:
+        pane = tmux.new_session(
+            "agent", str(tmp_path), [sys.executable, "-c", show, str(tmp_path / "frame")], {}, (100, 40)
+        )
+        mine = replace(
+            assignment, agent=ProcessId(pane.pid, start_ticks(pane.pid)), session="agent", socket=tmux.socket,
+            overrides={"poll": "100ms"},
+        )  # fmt: skip
+        start(mine)
+        decision = await_injection(mine)
+    finally:
+        subprocess.run(["tmux", "-L", tmux.socket, "kill-server"], capture_output=True, check=False)
+    assert decision.message.startswith("[sidecar:scope] src/private/sum.py was changed")
+
+
+def test_a_backlog_of_huge_events_is_read_in_little_memory(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    for number in range(100):
+        answer = json.dumps({"stdout": "x" * 1_000_000})
+        event = tool_event("Bash", command=f"cat big{number}") | {"tool_response": {}}
+        append_event(
+            observed.spool, as_payload(event).replace(b'"tool_response": {}', f'"tool_response": {answer}'.encode())
+        )
+    sidecar = start(observed)
+    sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
+    assert len(sidecar.said()) == 1
+    peak = next(
+        int(line.split()[1])
+        for line in Path(f"/proc/{sidecar.process.pid}/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    )
+    assert peak < 200_000  # KiB
+
+
+def test_importing_it_is_light() -> None:
+    code = "import sys, sidecars.observer.process; print(*sorted(sys.modules), sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"anthropic", "pydantic", "rich", "yaml", "sqlite3", "rapidfuzz", "pathspec", "asyncio"} & set(loaded)

@@ -1,0 +1,58 @@
+"""The Witness and nudges: typed into an idle prompt where no hook delivers, closed with the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.scripts import with_our_packages
+from tests.towns import make_town, supervised
+from witness.clock import SystemClock
+from witness.delivery import queue_files
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+
+PROGRAM = Path(__file__).parents[1] / "programs" / "prompting.py"
+
+
+def until(fact: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.05)
+
+
+@pytest.mark.real
+def test_a_client_without_hooks_gets_what_waits_at_its_idle_prompt_and_the_rest_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("")
+    monkeypatch.setenv("PROMPT_LOG", str(log))
+    client = tmp_path / "claude"
+    client.write_text(f"{with_our_packages()}import runpy\nrunpy.run_path({str(PROGRAM)!r})\n")
+    client.chmod(0o755)
+    town = make_town(tmp_path / "a town")
+    with supervised(town) as witness:
+        spawned = witness.spawn("toast", workdir=town.root / "repo", agent=str(client))
+        queue = NudgeQueue(town.queue_dir(spawned.session), SystemClock())
+        before = time.monotonic()
+        queue.enqueue(Nudge("mayor", "there is news", run=spawned.group.run))
+        until(lambda: "there is news" in log.read_text(), "the Witness to type it")
+        assert time.monotonic() - before < 10
+        assert log.read_text().splitlines() == ["paste", "took '[from mayor] there is news'"]
+
+        def seen() -> bool:
+            witness.patrol()
+            return "nudge-seen" in [event.kind for event in witness.journal.history(spawned.group.run)]
+
+        until(seen, "the receipt")
+        queue.enqueue(Nudge("mayor", "for later", run=spawned.group.run, deliver_after=time.time() + 3600))
+        witness.nuke(["toast"])
+        (note,) = [event for event in witness.journal.history(spawned.group.run) if event.kind == "nudge-undelivered"]
+        assert note.data["message"] == "for later"
+        assert note.data["reason"] == f"the run {spawned.group.run} has ended"
+        assert len(list((queue.folder / queue_files.DEAD).iterdir())) == 1
+        assert queue_files.waiting(str(queue.folder)) == []

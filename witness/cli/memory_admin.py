@@ -1,0 +1,230 @@
+"""The part of ``gt memory`` that is for people: look, forget, move, explain, check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from witness.cli.context import print_json
+from witness.cli.memory_options import json_option, known, open_store, project_option, session_option, which_session
+from witness.errors import DeclarationError, NotFoundError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from sidecars.memory.record import Memory
+
+
+@click.command("list")
+@project_option
+@json_option
+def list_agents(project: Path | None, as_json: bool) -> None:
+    """Who has a memory in this project."""
+    store = open_store(project)
+    rows = []
+    for agent in store.agents():
+        sidecar = store.read(agent)
+        rows.append(
+            {
+                "agent": agent,
+                "memories": len(sidecar.memories),
+                "sessions": sidecar.sessions_participated,
+                "last_updated": sidecar.last_updated,
+            }
+        )
+    if as_json:
+        print_json(rows)
+    else:
+        cells = [[str(value) for value in row.values()] for row in rows]
+        _table(("agent", "memories", "sessions", "last updated"), cells)
+
+
+@click.command()
+@click.argument("agent")
+@project_option
+@json_option
+def show(agent: str, project: Path | None, as_json: bool) -> None:
+    """Print AGENT's memory as a table."""
+    from sidecars.memory.ranking import rank
+    from sidecars.memory.record import RELATIONSHIPS, sidecar_to_json
+
+    sidecar = known(open_store(project), agent)
+    if as_json:
+        print_json(sidecar_to_json(sidecar))
+        return
+    click.echo(f"{sidecar.display_name}: {sidecar.sessions_participated} sessions, last {sidecar.last_updated}")
+    rows = [_memory_row(each.memory) for each in rank(sidecar)]
+    _table(("id", "type", "conf.", "content", "from"), rows)
+    for kind, names in sidecar.relationships.items():
+        if names and kind in RELATIONSHIPS:
+            click.echo(f"{kind.replace('_', ' ')}: {', '.join(names)}")
+    _table(
+        ("decision", "role", "outcome", "position"),
+        [[entry.dr_id, entry.role, entry.outcome, entry.position] for entry in sidecar.decision_history],
+    )
+
+
+def _memory_row(memory: Memory) -> list[str]:
+    return [memory.id, memory.type, f"{memory.confidence:.2f}", memory.content, memory.source_session[:24]]
+
+
+def _table(heads: tuple[str, ...], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return
+    table = Table(*heads, box=None, pad_edge=False)
+    for row in rows:
+        # As text: what an agent wrote must not be read as markup.
+        table.add_row(*(Text(cell, overflow="fold") for cell in row))
+    Console(soft_wrap=False).print(table)
+
+
+@click.command()
+@click.argument("agent")
+@click.argument("ids", nargs=-1)
+@click.option("--query", default="", help="Forget every memory that holds all these words.")
+@click.option("--undo", is_flag=True, help="Bring back what was forgotten last.")
+@click.option("--purge", is_flag=True, help="Keep nothing of it for --undo.")
+@session_option
+@project_option
+@json_option
+def forget(
+    *,
+    agent: str,
+    ids: tuple[str, ...],
+    query: str,
+    undo: bool,
+    purge: bool,
+    session: str,
+    project: Path | None,
+    as_json: bool,
+) -> None:
+    """Forget memories IDS, or those that --query finds."""
+    from sidecars.memory.operations import find_memory
+    from sidecars.memory.ranking import matching
+
+    if bool(ids) + bool(query) + undo != 1:
+        raise UsageError("say which memories to forget: their ids, or --query, or --undo")
+    store = open_store(project)
+    sidecar = known(store, agent)
+    name = which_session(store, agent, session).name
+    if undo:
+        note, gone = store.change(agent, "restore", name).note, tuple[str, ...]()
+    else:
+        chosen = ids or tuple(memory.id for memory in matching(sidecar, query))
+        if not chosen:
+            raise NotFoundError("memory", query, f"'gt memory show {agent}' lists them all")
+        note = store.change(agent, "forget", name, {"ids": list(chosen), "purge": purge}).note
+        gone = chosen
+    # At once: what somebody wants forgotten should not stand in a file until the session ends.
+    store.fold(agent)
+    if as_json:
+        print_json({"agent": agent, "forgotten": list(gone), "note": note})
+    else:
+        for each in (find_memory(sidecar, given) for given in gone):
+            click.echo(f"forgot {each.id} {each.content}", err=True)
+        click.echo(note)
+
+
+@click.command()
+@click.argument("agent")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@project_option
+def export(agent: str, file: Path | None, project: Path | None) -> None:
+    """Write AGENT's memory, in the shared format and without our bookkeeping, to FILE or stdout."""
+    from sidecars.memory.record import BOOKKEEPING_KEY, sidecar_to_json
+
+    content = sidecar_to_json(known(open_store(project), agent))
+    content.pop(BOOKKEEPING_KEY)
+    if file is None:
+        print_json(content)
+        return
+    try:
+        file.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from error
+
+
+@click.command("import")
+@click.argument("agent")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@session_option
+@project_option
+def import_file(agent: str, file: Path, session: str, project: Path | None) -> None:
+    """Take the memories of FILE (a memory file, or a list in JSON or markdown) into AGENT's."""
+    from sidecars.memory.importing import read_import
+
+    store = open_store(project)
+    try:
+        data = read_import(file.read_bytes())
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}") from error
+    note = store.change(agent, "merge", which_session(store, agent, session).name, data).note
+    store.fold(agent)
+    click.echo(note)
+
+
+@click.command()
+@click.argument("agent")
+@click.argument("given", metavar="[ID]", required=False)
+@click.option("--task", default="", help="Rank as for this task.")
+@project_option
+@json_option
+def explain(agent: str, given: str | None, task: str, project: Path | None, as_json: bool) -> None:
+    """Say where each memory came from and why it ranks where it does."""
+    from sidecars.memory.explain import explained
+    from sidecars.memory.operations import find_memory
+
+    sidecar = known(open_store(project), agent)
+    views = explained(sidecar, task)
+    if given:
+        chosen = find_memory(sidecar, given).id
+        views = [view for view in views if view["id"] == chosen]
+    if as_json:
+        print_json(views)
+        return
+    for view in views:
+        click.echo("\n".join(view["lines"]) + "\n")
+
+
+@click.command()
+@click.argument("targets", nargs=-1, metavar="[AGENT|FILE]...")
+@project_option
+@json_option
+def lint(targets: tuple[str, ...], project: Path | None, as_json: bool) -> None:
+    """Check memory files against the published format; all of the project by default."""
+    from sidecars.memory.lint import lint as check
+
+    store = open_store(project)
+    errors: list[Problem] = []
+    warnings: list[Problem] = []
+    checked = 0
+    for target in targets or tuple(store.agents()):
+        is_file = target.endswith(".json") or "/" in target
+        path = Path(target) if is_file else store.place(target).file
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from error
+        found = check(data, str(path), path.name.removesuffix(".sidecar.json") if not is_file else "")
+        errors += found.errors
+        warnings += found.warnings
+        checked += 1
+    if as_json:
+        print_json(
+            [
+                {"file": problem.file, "key": problem.key, "severity": severity, "message": problem.message}
+                for severity, problems in (("error", errors), ("warning", warnings))
+                for problem in problems
+            ]
+        )
+    else:
+        for problem in warnings:
+            click.echo(f"warning: {problem}", err=True)
+    if errors:
+        raise DeclarationError(errors)
+    click.echo(f"{checked} checked, {len(warnings)} warning(s)", err=True)

@@ -1,0 +1,1 @@
+"""Where a town is and what it has set."""

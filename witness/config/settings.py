@@ -1,0 +1,255 @@
+"""The town's and the rig's settings, with a default for everything.
+
+``settings/witness.yaml`` of the town is read first, then the rig's; the nearest wins. A missing file is no fault; a
+wrong key or value is a declaration error naming file, line and key, so that a typing slip never turns into a default
+in silence.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from witness.config.operational import Operational
+from witness.errors import DeclarationError, Problem
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d))+")
+_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def parse_duration(text: Any) -> float:
+    """Read ``10s``, ``1m30s``, ``250ms`` or a plain number of seconds.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if isinstance(text, bool):
+        raise ValueError("a duration is written like 10s, 1m30s or 250ms")
+    if isinstance(text, int | float):
+        if not 0 <= text < math.inf:
+            raise ValueError(f"{text!r} is no length of time")
+        return float(text)
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a duration: write it like 10s, 1m30s or 250ms")
+    plain = text.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", plain):
+        return float(plain)
+    if not _DURATION.fullmatch(plain):
+        raise ValueError(f"{text!r} is not a duration: write it like 10s, 1m30s or 250ms")
+    return sum(float(number) * _UNIT[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", plain))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that a town can set. Durations are in seconds.
+
+    Args:
+        containment: which nets hold a group together: ``reaper`` (its reapers, its marker, every descendant ever seen),
+            ``cgroup`` (a cgroup of its own as well, or no spawn), ``auto`` (a cgroup where one is to be had).
+        spawn_deadline: a group that is still SPAWNING after this is undone (Gas Town's spawn grace: 5 min).
+        spawn_settle: an agent that ends within this time of its start counts as not started.
+        stop_grace: between TERM and KILL.
+        done_settle: between ``gt done`` and the end of the group, so that the agent's last words reach its screen.
+        done_grace: a group that is still alive this long after ``gt done`` is the zombie class done-stuck.
+        hung_after: silence of heartbeat, events and pane after which an agent is reported as hung.
+        nuke_hung: whether a hung polecat is ended, not only reported.
+        patrol_interval: the daemon's full look round.
+        sidecar_silence: a sidecar without a sign of life for this long is replaced: three intervals, the default one
+            being ten seconds.
+        backoff_base, backoff_ceiling: the wait before the second respawn, doubled each time, and its upper end.
+        intensity, intensity_window: that many crashes within the window, and the sidecar is FAILED.
+        failed_decay: after this a FAILED sidecar is tried once more.
+        member_limit: how many live polecats and sidecars the town may hold.
+        linger: an automatically started Witness ends after this long without groups; 0 keeps it.
+        sidecars: the default ``--sidecars`` of a rig; empty means none.
+        hook_wait: how long a hook waits for the verdict of rules sidecars.
+        key_env: the variable that holds the sidecars' own API key.
+        model: the judge's default model.
+        model_url: address of an Anthropic-compatible server; empty for ANTHROPIC_BASE_URL, else Anthropic's own.
+        run_budget, day_budget: dollars that the sidecars of one run, and of the town in a day, may spend.
+        run_calls, day_calls: the same in calls.
+        prices: dollars for a million tokens by model, ``{beginning of its id: {input, output, written, cached}}``, for
+            models that are not in the sidecars' own list.
+        types: overrides of sidecar types, ``{type: {field: value}}``.
+    """
+
+    containment: str = "auto"
+    spawn_deadline: float = 300.0
+    spawn_settle: float = 0.3
+    stop_grace: float = 5.0
+    done_settle: float = 1.0
+    done_grace: float = 60.0
+    hung_after: float = 1800.0
+    nuke_hung: bool = False
+    patrol_interval: float = 10.0
+    sidecar_silence: float = 30.0
+    backoff_base: float = 0.5
+    backoff_ceiling: float = 60.0
+    intensity: int = 5
+    intensity_window: float = 60.0
+    failed_decay: float = 900.0
+    member_limit: int = 500
+    linger: float = 900.0
+    sidecars: str = ""
+    hook_wait: float = 0.1
+    key_env: str = "GT_WITNESS_API_KEY"
+    model: str = "claude-haiku-5-5"
+    model_url: str = ""
+    run_budget: float = 0.50
+    day_budget: float = 5.00
+    run_calls: int = 500
+    day_calls: int = 5000
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+_DURATIONS = frozenset(
+    [
+        "spawn_deadline",
+        "spawn_settle",
+        "stop_grace",
+        "done_settle",
+        "done_grace",
+        "hung_after",
+        "patrol_interval",
+        "sidecar_silence",
+        "backoff_base",
+        "backoff_ceiling",
+        "intensity_window",
+        "failed_decay",
+        "linger",
+        "hook_wait",
+    ]
+)
+_SHORTEST_INTERVAL = 0.01
+_CONTAINMENT = ("auto", "reaper", "cgroup")
+
+
+_PRICES = frozenset(["input", "output", "written", "cached"])
+
+
+def _prices(value: Any) -> Any:
+    good = isinstance(value, dict) and all(
+        isinstance(each, dict)
+        and set(each) <= _PRICES
+        and all(
+            isinstance(price, int | float) and not isinstance(price, bool) and price >= 0 for price in each.values()
+        )
+        for each in value.values()
+    )
+    if not good:
+        raise ValueError(f"write it as {{model: {{{', '.join(sorted(_PRICES))}}}}}, in dollars for a million tokens")
+    return value
+
+
+def _convert(name: str, value: Any) -> Any:
+    default = getattr(Settings(), name)
+    if name in _DURATIONS:
+        seconds = parse_duration(value)
+        if name == "patrol_interval" and seconds < _SHORTEST_INTERVAL:
+            raise ValueError(
+                f"at least {_SHORTEST_INTERVAL * 1000:.0f}ms: a Witness that never sleeps keeps a core busy"
+            )
+        return seconds
+    if name == "types":
+        if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
+            raise ValueError("write it as {type: {field: value}}")
+        return value
+    if name == "prices":
+        return _prices(value)
+    if isinstance(default, bool) or isinstance(value, bool):
+        if isinstance(default, bool) and isinstance(value, bool):
+            return value
+        raise ValueError(f"expected {type(default).__name__}, got {value!r}")
+    if isinstance(default, float) and isinstance(value, int):
+        value = float(value)
+    if not isinstance(value, type(default)):
+        raise ValueError(f"expected {type(default).__name__}, got {value!r}")
+    if isinstance(value, int | float) and not 0 <= value < math.inf:
+        raise ValueError("must not be negative" if value < 0 else f"{value!r} is no limit")
+    if name == "containment" and value not in _CONTAINMENT:
+        raise ValueError(f"one of {', '.join(_CONTAINMENT)}, not {value!r}")
+    return value
+
+
+def _apply(base: Settings, path: Path) -> Settings:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return base
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
+    try:
+        node, raw = _parse(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        message = f"not YAML: {getattr(error, 'problem', None) or error}"
+        raise DeclarationError([Problem(message, str(path), mark.line + 1 if mark else 0)]) from error
+    if raw is None:
+        return base
+    if not isinstance(raw, dict) or not isinstance(node, yaml.MappingNode):
+        raise DeclarationError([Problem("the file must hold a mapping of keys to values", str(path), 1)])
+    lines: dict[str, int] = {}
+    problems, changes = [], {}
+    for key, _ in node.value:
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            # YAML lets the second one win, in silence.
+            problems.append(Problem(f"stands twice, first in line {lines[key.value]}", str(path), line, key.value))
+        lines[key.value] = line
+    known = {each.name for each in fields(Settings)}
+    for key, value in raw.items():
+        if key not in known:
+            problems.append(Problem("unknown key", str(path), lines.get(key, 0), str(key)))
+            continue
+        try:
+            changes[key] = _convert(key, value)
+        except ValueError as error:
+            problems.append(Problem(str(error), str(path), lines.get(key, 0), key))
+    if problems:
+        raise DeclarationError(problems)
+    return replace(base, **changes)
+
+
+def _gas_town(town: Path) -> Settings:
+    """Our defaults, save where a Gas Town has set the same thing for its own patrols."""
+    knobs, plain = Operational(town), Settings()
+    return replace(
+        plain,
+        done_grace=knobs.seconds("witness", "done_intent_stuck_timeout", plain.done_grace),
+        hung_after=knobs.seconds("session", "hung_session_threshold", plain.hung_after),
+    )
+
+
+def _parse(text: str) -> tuple[yaml.Node | None, Any]:
+    """The document's nodes, for their lines, and its values; in one pass, since every sidecar starts with it."""
+    # libyaml's parser where PyYAML was built with it: ten times as fast.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        return node, loader.construct_document(node) if node else None
+    finally:
+        loader.dispose()
+
+
+def load_settings(town: Path, rig: str = "") -> Settings:
+    """Read the town's settings and, over them, the rig's; below both, what a Gas Town set in its own file.
+
+    Args:
+        town: the town's root.
+        rig: name of the rig, empty for the town's own settings.
+
+    Raises:
+        DeclarationError: a file is not YAML, or has an unknown key or a wrong value.
+    """
+    settings = _apply(_gas_town(town), town / "settings" / "witness.yaml")
+    return _apply(settings, town / rig / "settings" / "witness.yaml") if rig else settings

@@ -1,0 +1,69 @@
+"""``python -m witness.daemon TOWN [--linger] [--foreground]``: become the town's Witness.
+
+Without ``--foreground`` it puts itself into the background and returns 0 once it takes requests.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import sys
+from pathlib import Path
+
+from witness.config.town import Town
+from witness.daemon.loop import Daemon
+from witness.errors import TownLockedError, WitnessError
+from witness.ipc.client import town_lock, witness_process
+
+# A one-shot patrol that holds the town when we come is over in moments, a stubborn group included.
+_PATROL_SECONDS = 20.0
+
+
+def main(argv: list[str]) -> int:
+    """Run; 0 when it was told to stop, or another Witness runs already."""
+    town = Town.at(Path(argv[0]))
+    linger = "--linger" in argv
+    if "--foreground" in argv:
+        return serve(town, linger=linger)
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    if os.fork() > 0:
+        os.close(write_end)
+        up = select.select([read_end], [], [], 30)[0] and os.read(read_end, 1)
+        return 0 if up or witness_process(town) else 1
+    os.close(read_end)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return serve(town, linger=linger, ready=write_end)
+
+
+def serve(town: Town, *, linger: bool, ready: int | None = None) -> int:
+    """Hold the town and supervise it; ``ready`` is a pipe that is told when requests are taken."""
+    os.umask(0o077)  # whatever the Witness writes is the user's alone
+    try:
+        with town_lock(town, patience=_PATROL_SECONDS):
+            daemon = Daemon(town, linger=linger)
+            daemon.open()
+            if ready is not None:
+                os.write(ready, b"u")
+                os.close(ready)
+            # What was loaded to get here stays for ever; a collection that walks it all would hold up a respawn.
+            gc.freeze()
+            daemon.run()
+    except TownLockedError:
+        # Whoever asked for a Witness has one.
+        if ready is not None:
+            os.write(ready, b"u")
+            return 0
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except WitnessError as error:
+        sys.stderr.write(f"gt-witness: {error}\n")
+        sys.exit(error.exit_code)

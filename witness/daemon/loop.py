@@ -1,0 +1,391 @@
+"""The Witness as a daemon: it sleeps until something happens, looks, decides, does.
+
+What happens are exits (told by the nursery, or by the kernel where no nursery can tell), requests on the socket, and
+timers. A death is answered by a glance at its group alone; the whole town is looked at once an interval, which finds
+whatever no event told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import selectors
+import signal
+import socket
+import threading
+import traceback
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from witness.clock import Clock, SystemClock
+from witness.config.town import Town
+from witness.daemon.request_server import SOCKET, AskedPatrol, Caller, Callers
+from witness.errors import JournalError, WitnessError
+from witness.ipc.client import record_process
+from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
+from witness.nuke.target import Target
+from witness.nuke.terminate import Ended, end_groups, unfinished
+from witness.process.exit_watch import open_exit_handle
+from witness.process.identity import ProcessId
+from witness.process.table import identify, look_up
+from witness.supervise.delivery_round import TICK
+from witness.supervise.executor import Deeds
+from witness.supervise.reconcile import Rounds, report
+
+# A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
+# limit on somebody's silence is longer, so nobody who slept with us is taken for dead.
+_LATE_INTERVALS = 1.0
+# Pause after a turn that failed, so that a lasting fault does not keep a core busy.
+_PAUSE_SECONDS = 0.5
+
+
+class Daemon:
+    """The running Witness of one town. The caller holds the town's lock.
+
+    Args:
+        town: the town.
+        linger: end by itself after ``settings.linger`` seconds without groups.
+        clock: time.
+    """
+
+    def __init__(self, town: Town, *, linger: bool = False, clock: Clock | None = None) -> None:
+        self._town, self._linger, self._clock = town, linger, clock or SystemClock()
+        self._journal = Journal(town.journal_path)
+        self._rounds = Rounds(town, self._journal, self._clock)
+        self._selector = selectors.DefaultSelector()
+        self._callers = Callers(self._selector)
+        self._watched: dict[ProcessId, int] = {}
+        self._nukes: set[str] = set()
+        self._ended: deque[Ended] = deque()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._nursery_handle = self._nursery_generation = -1
+        self._stopping = False
+        self._due: dict[str, float] = {}
+        self._next_look = self._next_tick = self._woke = self._clock.monotonic()
+        self._trust_ages_from = 0.0
+        self._empty_since: float | None = None
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Bind the socket and record who we are; from now on requests are taken."""
+        self._runtime = str(self._town.runtime)
+        os.chdir(self._runtime)  # a relative path is short enough for the kernel
+        self._callers.listen()
+        self._selector.register(self._wake_read, selectors.EVENT_READ, "wake")
+        me = identify(os.getpid())
+        if me:
+            record_process(self._town.runtime / "witness.json", me)
+        _raise_handle_limit()
+        self._journal.note(self._clock.wall(), "witness-started", pid=os.getpid())
+
+    def run(self) -> None:
+        """Supervise until told to stop."""
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            while not self._stopping:
+                try:
+                    if self._is_homeless():
+                        _say(f"{self._town.root} was moved or deleted: this Witness leaves; its polecats live on")
+                        return
+                    self._turn()
+                except JournalError as error:
+                    self._without_journal(error)
+                except (WitnessError, OSError) as error:
+                    _say(str(error))
+                    select.select([], [], [], _PAUSE_SECONDS)
+                except Exception:  # noqa: BLE001 - a fault of ours must not leave every polecat unsupervised
+                    _say(f"a fault of our own; the supervision goes on\n{traceback.format_exc()}")
+                    select.select([], [], [], _PAUSE_SECONDS)
+        finally:
+            self._close()
+
+    def _is_homeless(self) -> bool:
+        """Whether our working directory is not the town's runtime any more: whoever asks there needs a new Witness."""
+        try:
+            here = os.stat(".")  # noqa: PTH116 - at each turn
+            there = os.stat(self._runtime)  # noqa: PTH116
+        except FileNotFoundError:
+            return True
+        return (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino)
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+
+    def _close(self) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "nuke":
+                thread.join()
+        try:
+            self._take_results(Deeds())
+            self._journal.note(self._clock.wall(), "witness-stopped", pid=os.getpid())
+        except JournalError as error:
+            _say(str(error))
+        for name in (SOCKET, "witness.json"):
+            Path(name).unlink(missing_ok=True)  # in our own folder, also when another town stands in its old place
+        self._rounds.close()
+        self._journal.close()
+        self._selector.close()
+        self._callers.close()
+
+    def _without_journal(self, error: JournalError) -> None:
+        """Nothing may be done that cannot be recorded: say so, and try again at the next interval."""
+        _say(str(error))
+        self._next_look = self._clock.monotonic() + self._rounds.observer.settings("").patrol_interval
+        select.select([], [], [], _PAUSE_SECONDS)
+        try:
+            fresh = Journal(self._town.journal_path)
+        except JournalError:
+            return
+        self._journal.close()
+        self._rounds.close()
+        self._forget_nursery()
+        self._journal = fresh
+        self._rounds = Rounds(self._town, fresh, self._clock)
+
+    # -- one turn ---------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        now = self._clock.monotonic()
+        first = min([self._next_look, self._next_tick, *self._due.values()])
+        touched: set[str] = set()
+        events = self._selector.select(max(first - now, 0.0))
+        late = self._is_late(max(first, now), now)
+        for key, _ in events:
+            touched |= self._handle(key)
+        for news in self._rounds.nursery.news():
+            touched.add(news.run)
+        self._watch_nursery()
+        now = self._clock.monotonic()
+        touched |= {run for run, at in self._due.items() if at <= now}
+        deeds = Deeds()
+        self._take_results(deeds)
+        if touched:
+            self._begin(self._rounds.glance(touched, self._nukes, deeds, late=late), deeds)
+            self._schedule(touched)
+        if now >= self._next_look:
+            self._full_look(deeds)
+        if now >= self._next_tick:
+            self._tick(deeds)
+        for error in (*deeds.errors, *self._rounds.observer.complaints):
+            _say(error)
+        self._rounds.observer.complaints.clear()
+        self._answer_waiting()
+
+    def _is_late(self, planned: float, began: float) -> bool:
+        """Whether ages mean nothing now, because we (and maybe everybody) stood still until a moment ago.
+
+        Args:
+            planned: when this turn's sleep was to end at the latest.
+            began: when the turn began.
+        """
+        woke = self._clock.monotonic()
+        interval = self._rounds.observer.settings("").patrol_interval
+        if max(woke - planned, began - self._woke) > interval * _LATE_INTERVALS:
+            # Those who stood still with us need a moment as well to show that they live.
+            self._trust_ages_from = woke + interval
+        self._woke = woke
+        return woke < self._trust_ages_from
+
+    def _tick(self, deeds: Deeds) -> None:
+        """Idle agents are looked at oftener than the whole town; without groups there is nothing to look at."""
+        groups = self._journal.groups.living()
+        self._next_tick = self._clock.monotonic() + TICK if groups else self._next_look + TICK
+        deeds.errors.extend(self._rounds.deliveries.tick(groups))
+
+    def _full_look(self, deeds: Deeds) -> int:
+        self._journal.check_place()
+        interval = self._rounds.observer.settings("").patrol_interval
+        self._rounds.nursery.join()
+        late = self._clock.monotonic() < self._trust_ages_from
+        checked, nukes = self._rounds.look(self._nukes, deeds, late=late)
+        # Gas Town's issue tracker has been asked about somebody new: its answer is wanted soon.
+        self._next_look = self._clock.monotonic() + (min(interval, 1.0) if self._rounds.follower.pending else interval)
+        self._begin(nukes, deeds)
+        living = {group.id.run for group in self._journal.groups.living()}
+        self._schedule(living)
+        for run in set(self._due) - living:
+            del self._due[run]
+        self._maybe_leave(bool(living))
+        return checked
+
+    def _maybe_leave(self, needed: bool) -> None:
+        linger = self._rounds.observer.settings("").linger
+        now = self._clock.monotonic()
+        if needed:
+            self._empty_since = None
+        elif self._empty_since is None:
+            self._empty_since = now
+        elif self._linger and 0 < linger < now - self._empty_since:
+            self._stopping = True
+
+    def _schedule(self, runs: set[str]) -> None:
+        """Note when each of these groups is due again, and watch the processes whose end nobody would tell us."""
+        self._watch_nursery()  # first: what was closed since may lend its number to a new handle
+        for run in runs:
+            group = self._journal.groups.get(run)
+            if group is None or group.state is GroupState.NUKED:
+                self._due.pop(run, None)
+                continue
+            due = []
+            for member in self._journal.members.of(run):
+                waits = member.state in (MemberState.BACKOFF, MemberState.FAILED) and member.retry_at > 0
+                if waits and not self._town.stopped(group.id.rig):
+                    due.append(member.retry_at)
+                if member.process and member.state in (MemberState.RUNNING, MemberState.SPAWNING):
+                    self._watch(run, member.process, member.kind)
+            if group.intent is Intent.DONE and run not in self._nukes:
+                due.append(group.intent_at + self._rounds.observer.settings(group.id.rig).done_settle)
+            if due:
+                self._due[run] = min(due)
+            else:
+                self._due.pop(run, None)
+
+    # -- watching ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, run: str, process: ProcessId, kind: MemberKind) -> None:
+        if process in self._watched:
+            return
+        if kind is MemberKind.SIDECAR and self._rounds.nursery.fileno() is not None:
+            # The nursery tells of its own children's end, and only it knows their exit code.
+            row = look_up(process.pid)
+            nursery = self._rounds.nursery.process()
+            if row and nursery and row.parent == nursery.pid:
+                return
+        handle = open_exit_handle(process)
+        if handle is not None:
+            self._watched[process] = handle
+            self._selector.register(handle, selectors.EVENT_READ, (run, process))
+
+    def _watch_nursery(self) -> None:
+        nursery = self._rounds.nursery
+        handle = nursery.fileno()
+        current = -1 if handle is None else handle
+        if (current, nursery.generation) == (self._nursery_handle, self._nursery_generation):
+            return
+        if self._nursery_handle >= 0:
+            self._forget_nursery()
+            # It is gone; its children are not, and from now on the kernel tells of their end.
+            self._next_look = self._clock.monotonic()
+        self._nursery_handle, self._nursery_generation = current, nursery.generation
+        if current >= 0:
+            self._selector.register(current, selectors.EVENT_READ, "nursery")
+
+    def _forget_nursery(self) -> None:
+        if self._nursery_handle >= 0:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(self._nursery_handle)
+        self._nursery_handle = self._nursery_generation = -1
+
+    def _handle(self, key: selectors.SelectorKey) -> set[str]:
+        """Take in one event; returns the runs that deserve a glance."""
+        if key.data == "listener":
+            self._callers.welcome()
+        elif key.data == "wake":
+            os.read(self._wake_read, 4096)
+        elif key.data == "caller" and isinstance(key.fileobj, socket.socket):
+            return {run for caller, request in self._callers.hear(key.fileobj) for run in self._serve(caller, request)}
+        elif isinstance(key.data, tuple):
+            run, process = key.data
+            self._selector.unregister(key.fd)
+            os.close(self._watched.pop(process))
+            return {run}
+        return set()
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def _serve(self, caller: Caller, request: dict[str, Any]) -> set[str]:
+        """Do what somebody asks; returns the runs that deserve a glance for it."""
+        run = str(request.get("run", ""))
+        match request["op"]:
+            case "glance":
+                self._callers.tell(caller, {"ok": True})
+                return {run}
+            case "await":
+                caller.waits_for.add(run)
+                return {run}
+            case "patrol":
+                deeds = Deeds()
+                checked = self._full_look(deeds)
+                caller.patrols.append(AskedPatrol(checked, deeds, set(self._nukes)))
+            case "status":
+                groups = self._journal.groups.living()
+                answer = {"pid": os.getpid(), "groups": len(groups), "watched": len(self._watched)}
+                self._callers.tell(caller, answer)
+            case "stop":
+                self._callers.tell(caller, {"ok": True})
+                self._stopping = True
+            case other:
+                self._callers.tell(caller, {"error": f"unknown request {other!r}"})
+        return set()
+
+    def _answer_waiting(self) -> None:
+        for caller in self._callers:
+            for run in list(caller.waits_for):
+                group = self._journal.groups.get(run)
+                if group is None or group.state is not GroupState.SPAWNING:
+                    caller.waits_for.discard(run)
+                    self._callers.tell(caller, {"state": group.state if group else ""})
+            for patrol in [each for each in caller.patrols if not each.ending]:
+                caller.patrols.remove(patrol)
+                self._callers.tell(caller, report(patrol.checked, patrol.deeds).as_json())
+
+    # -- ending groups ----------------------------------------------------------------------------------------------
+
+    def _begin(self, nukes: list[tuple[str, str]], deeds: Deeds) -> None:
+        """End groups in a thread of their own, so that a stubborn one keeps nobody's respawn waiting."""
+        fresh = [(run, reason) for run, reason in nukes if run not in self._nukes]
+        targets = [goal for run, reason in fresh if (goal := self._rounds.actor.begin_nuke(run, reason))]
+        if not targets:
+            return
+        runs = [goal.run for goal in targets]
+        self._nukes.update(runs)
+        foreign, grace = self._rounds.actor.foreign(runs), self._rounds.grace(runs)
+
+        def work(goals: list[Target]) -> None:
+            results: list[Ended] = []
+            try:
+                results = end_groups(goals, foreign, grace, clock=self._clock)
+            finally:
+                # Whatever befell it, nobody may wait for these for ever; what still lives is found by the next look.
+                known = {ended.run: ended for ended in results}
+                self._ended.extend(known.get(goal.run) or unfinished(goal) for goal in goals)
+                os.write(self._wake_write, b"n")
+
+        threading.Thread(target=work, args=(targets,), name="nuke").start()
+
+    def _take_results(self, deeds: Deeds) -> None:
+        while self._ended:
+            ended = self._ended.popleft()
+            self._nukes.discard(ended.run)
+            waiting = [p for each in self._callers for p in each.patrols if ended.run in p.ending]
+            for patrol in waiting:
+                patrol.ending.discard(ended.run)
+            mine = Deeds()
+            self._rounds.actor.finish_nuke(ended, mine)
+            for told in (deeds, *(patrol.deeds for patrol in waiting)):
+                told.nuked += mine.nuked
+                told.errors += mine.errors
+            self._schedule({ended.run})
+
+
+def _raise_handle_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError) as error:
+            _say(f"could not raise the limit of open files above {soft}: {error}")
+
+
+def _say(text: str) -> None:
+    """One line for the log; the daemon's standard error is its log."""
+    with contextlib.suppress(OSError):  # the log's disk may be full, and that is no reason to leave
+        os.write(2, f"gt-witness: {text}\n".encode(errors="replace"))

@@ -1,0 +1,94 @@
+"""The whole examination: every check in turn, and none that keeps the others from being made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from witness.config.town import Town
+from witness.doctor import database, hooks, leftover_checks, programs, runtime, sockets, town_checks
+from witness.doctor.finding import Finding, Level, fault
+from witness.errors import WitnessError
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Where the doctor looks.
+
+    Args:
+        town: the town; None when none was found.
+        start: where it was looked for.
+        environ: the environment that counts.
+        real_gt: the next ``gt`` on PATH, None when there is none.
+    """
+
+    town: Town | None
+    start: Path
+    environ: Mapping[str, str]
+    real_gt: Path | None = None
+
+
+Check = Callable[[Town, Mapping[str, str]], Iterable[Finding]]
+
+# In the order in which one thing needs the other.
+_CHECKS: tuple[tuple[str, Check], ...] = (
+    ("settings", town_checks.check_settings),
+    ("molecules", town_checks.check_molecules),
+    ("hooks", hooks.check_hooks),
+    ("permissions", runtime.check_permissions),
+    ("disk", runtime.check_disk),
+    ("database", database.check_database),
+    ("witness", leftover_checks.check_witness),
+    ("leftovers", leftover_checks.check_processes),
+    ("runs", leftover_checks.check_run_folders),
+    ("sockets", sockets.check_sockets),
+    ("stop", town_checks.check_emergency_stop),
+)
+
+
+def examine(examination: Examination) -> list[Finding]:
+    """Make every check; one that fails itself is a finding too."""
+    findings = [*programs.check_python(), *programs.check_tmux_program()]
+    findings += programs.check_agent(examination.environ)
+    findings += town_checks.check_place(examination.town, examination.start, examination.real_gt, examination.environ)
+    town = examination.town
+    if town is None:
+        return findings
+    findings += programs.check_key(town, examination.environ)
+    for name, check in _CHECKS:
+        findings += _guarded(name, check, town, examination.environ)
+    return findings
+
+
+def _guarded(name: str, check: Check, town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
+    try:
+        yield from check(town, environ)
+    except (WitnessError, OSError) as error:
+        yield fault(name, f"could not be checked: {error}", "mend what the line names, then run 'gt doctor' again")
+
+
+def mend(findings: Iterable[Finding]) -> list[tuple[Finding, str]]:
+    """Do every safe fix.
+
+    Returns:
+        Each finding that had one, with what was done, or why it could not be.
+    """
+    done = []
+    for finding in findings:
+        if finding.mend is None or finding.level is Level.OK:
+            continue
+        try:
+            done.append((finding, finding.mend()))
+        except (WitnessError, OSError) as error:
+            done.append((finding, f"could not be mended: {error}"))
+    return done
+
+
+def find_start() -> Path:
+    """The working directory, or the root when it was deleted under us."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)

@@ -1,0 +1,1 @@
+"""The spool of completed actions: written by the hooks, read by the sidecars."""

@@ -1,0 +1,1 @@
+"""Following the polecats of a real Gas Town."""

@@ -1,0 +1,135 @@
+"""Giving sidecars to a polecat that Gas Town has started."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from witness.clock import Clock
+from witness.config.settings import load_settings
+from witness.config.town import Town
+from witness.declare.argument_kinds import resolve_specs
+from witness.declare.molecule import Molecule
+from witness.declare.sidecar_spec import SidecarSpec
+from witness.declare.source import Source
+from witness.errors import NotFoundError
+from witness.gastown.bead_lookup import HookedBead
+from witness.gastown.follow_plan import FOLLOWED, Sighting
+from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState
+from witness.launch.polecat import make_run_dir, write_private
+from witness.names import GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The sidecars that a polecat's work asks for.
+
+    Args:
+        specs: them; empty when none are asked for.
+        molecule: the file that declares them, empty when none does.
+        variables: the molecule's values.
+    """
+
+    specs: tuple[SidecarSpec, ...] = ()
+    molecule: str = ""
+    variables: Mapping[str, str] | None = None
+
+
+def declared_for(town: Town, sighting: Sighting, bead: HookedBead) -> Declared:
+    """What ``gt sling --var``, the formula and the rig's settings say, the first that says anything.
+
+    Raises:
+        DeclarationError: it is wrong, or names types or files that are not there.
+    """
+    workdir = Path(sighting.workdir)
+    given = {"issue": bead.id, **bead.attachment.variables} if bead.id else dict(bead.attachment.variables)
+    text, source, path = "", Source("settings/witness.yaml", key="sidecars"), ""
+    molecule = _attached(town, bead, workdir)
+    if "sidecars" in given:
+        text, source = given["sidecars"], Source(f"bead {bead.id}", key="attached_vars.sidecars")
+    elif molecule is not None and "sidecars" in molecule.declared:
+        text, source, path = molecule.sidecars(given), molecule.sidecars_source(given), str(molecule.path)
+        given = molecule.variables(given)
+    else:
+        text = load_settings(town.root, sighting.rig).sidecars
+    return Declared(resolve_specs(text, source, town=town, rig=sighting.rig, workdir=workdir), path, given)
+
+
+def _attached(town: Town, bead: HookedBead, workdir: Path) -> Molecule | None:
+    """The attached formula; None when it is within Gas Town's own program, where nobody else can read it."""
+    if not bead.attachment.formula:
+        return None
+    try:
+        return Molecule.of_gas_town(bead.attachment.formula, town, workdir)
+    except NotFoundError:
+        return None
+
+
+def adopt(town: Town, journal: Journal, clock: Clock, sighting: Sighting, bead: HookedBead, declared: Declared) -> str:
+    """Record a followed group; the patrol starts its sidecars in the same round.
+
+    Returns:
+        Its run.
+
+    Raises:
+        UsageError: a polecat of that name is on record as living.
+    """
+    group = GroupId(sighting.rig, sighting.polecat, uuid.uuid4().hex)
+    settings = load_settings(town.root, sighting.rig)
+    make_run_dir(town.run_dir(group.run))
+    now = clock.monotonic()
+    with journal.transaction():
+        journal.groups.add(
+            Group(
+                id=group,
+                session=sighting.session,
+                state=GroupState.SPAWNING,
+                boot=clock.boot,
+                spawned_at=now,
+                created=clock.wall(),
+                workdir=sighting.workdir,
+                molecule=declared.molecule,
+                details={
+                    FOLLOWED: True,
+                    "task": bead.task,
+                    "bead": bead.id,
+                    "variables": dict(declared.variables or {}),
+                    "overrides": {name: dict(fields) for name, fields in settings.types.items()},
+                },
+            )
+        )
+        journal.members.add(
+            Member(group.run, "agent", MemberKind.AGENT, MemberState.RUNNING, sighting.agent, since=now)
+        )
+        for spec in declared.specs:
+            journal.members.add(
+                Member(group.run, spec.name, MemberKind.SIDECAR, type=spec.type, argument=spec.argument)
+            )
+        journal.note(clock.wall(), "followed", group.run, polecat=group.address, bead=bead.id)
+    _show_hooks_the_way(town, group.run, sighting.session, settings.hook_wait)
+    return group.run
+
+
+def _pointer(town: Town, session: str) -> Path:
+    return town.runtime / FOLLOWED / session
+
+
+def _show_hooks_the_way(town: Town, run: str, session: str, wait: float) -> None:
+    """Leave a file from which the hooks of this session know where its events go: they were started without us."""
+    pointer = _pointer(town, session)
+    pointer.parent.mkdir(mode=0o700, exist_ok=True)
+    text = f"{town.run_dir(run) / 'spool'}\n{town.queue_dir(session)}\n{round(wait * 1000)}\n"
+    write_private(pointer.with_name(f"{session}.new"), text)
+    pointer.with_name(f"{session}.new").replace(pointer)
+
+
+def hide_from_hooks(town: Town, group: Group) -> None:
+    """Take that file away again, unless it leads to a later run already."""
+    pointer = _pointer(town, group.session)
+    try:
+        if pointer.read_text().partition("\n")[0] == str(town.run_dir(group.id.run) / "spool"):
+            pointer.unlink()
+    except OSError:
+        return

@@ -1,0 +1,158 @@
+"""Following a town that the real ``gt`` drives: whom to observe, and whose observation to end.
+
+Its polecats are Gas Town's own. We give them sidecars and take these away again; the agent, its session, worktree and
+bead are never ours. This module is the pure half: what was seen and told, to what is to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from witness.gastown.town_events import Told, TownEvent
+from witness.process.identity import ProcessId
+
+FOLLOWED = "followed"
+# What a polecat reports of itself when there is nothing (more) to observe.
+_RESTING = ("exiting", "idle")
+EMERGENCY_STOP = "emergency stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A polecat of Gas Town whose session stands.
+
+    Args:
+        rig, polecat: who.
+        session: its session.
+        agent: the agent's process in the pane.
+        workdir: its worktree.
+        heartbeat: what it last reported: working, idle, exiting, stuck; empty without a heartbeat.
+        heartbeat_at: wall clock of that report.
+        explicit: the heartbeat says its state itself (older ones only say that there is one).
+    """
+
+    rig: str
+    polecat: str
+    session: str
+    agent: ProcessId
+    workdir: str
+    heartbeat: str = ""
+    heartbeat_at: float = 0.0
+    explicit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The last run on record of one polecat.
+
+    Args:
+        rig, polecat, run: which.
+        followed: it is Gas Town's; one that we have spawned is none of this module's business.
+        agent: the process that was observed.
+        begun: wall clock.
+        ended: wall clock of its end; None while it lives.
+        reason: why it ended.
+        renewed: new work was told of after its end, and has not been taken up yet.
+    """
+
+    rig: str
+    polecat: str
+    run: str
+    followed: bool
+    agent: ProcessId | None
+    begun: float
+    ended: float | None = None
+    reason: str = ""
+    renewed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What is to be done.
+
+    Args:
+        adopt: whom to give sidecars.
+        end: (run, reason) of those whose sidecars are to end.
+        renewed: whose ``renewed`` has changed, by (rig, polecat); to be remembered for the next time.
+    """
+
+    adopt: tuple[Sighting, ...] = ()
+    end: tuple[tuple[str, str], ...] = ()
+    renewed: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+
+
+def decide(
+    sightings: Collection[Sighting] | None,
+    events: Iterable[TownEvent],
+    pasts: Iterable[Past],
+    stopped: Collection[str] = (),
+) -> Steps:
+    """What was seen and told, to what is to be done.
+
+    Args:
+        sightings: the polecats whose sessions stand; None when tmux did not answer, and nothing may be concluded.
+        events: what the town has told since the last time.
+        pasts: the last run of each polecat on record.
+        stopped: rigs under an emergency stop.
+    """
+    told: dict[tuple[str, str], list[TownEvent]] = {}
+    for event in events:
+        told.setdefault((event.rig, event.polecat), []).append(event)
+    seen = {(sighting.rig, sighting.polecat): sighting for sighting in sightings or ()}
+    known = {(past.rig, past.polecat): past for past in pasts}
+    end = []
+    for name, past in known.items():
+        if past.ended is None and past.followed:
+            reason = _reason_to_end(past, seen.get(name), sightings is not None, told.get(name, []), stopped)
+            if reason:
+                end.append((past.run, reason))
+    renewed = {name: _is_renewed(past, told.get(name, [])) for name, past in known.items()}
+    adopt = [
+        sighting
+        for name, sighting in seen.items()
+        if sighting.rig not in stopped
+        and _may_adopt(sighting, known.get(name), told.get(name, []), renewed.get(name, False))
+    ]
+    changed = {name: renewed[name] for name, past in known.items() if renewed[name] != past.renewed}
+    return Steps(tuple(adopt), tuple(end), changed)
+
+
+def _reason_to_end(
+    past: Past, sighting: Sighting | None, answered: bool, events: list[TownEvent], stopped: Collection[str]
+) -> str:
+    if past.rig in stopped:
+        return EMERGENCY_STOP
+    if answered and sighting is None:
+        return str(Told.ENDED)
+    if sighting is not None and sighting.agent != past.agent:
+        return str(Told.HANDOFF)
+    if sighting is not None and sighting.heartbeat in _RESTING and sighting.heartbeat_at > past.begun:
+        return "done" if sighting.heartbeat == "exiting" else "idle"
+    # Gas Town writes whole seconds: what it tells of the second in which we began may be older than that.
+    final = [event for event in events if event.told is not Told.STARTED and event.time > past.begun]
+    return str(final[-1].told) if final else ""
+
+
+def _is_renewed(past: Past, events: list[TownEvent]) -> bool:
+    """Whether new work was told of after the run's end, be it in the same breath."""
+    renewed, over = past.renewed, past.ended is not None
+    for event in events:
+        if event.told is not Told.STARTED:
+            renewed, over = False, True
+        elif over:
+            renewed = True
+    return renewed
+
+
+def _may_adopt(sighting: Sighting, past: Past | None, events: list[TownEvent], renewed: bool) -> bool:
+    if sighting.heartbeat in _RESTING:
+        return False
+    if past is None or (past.ended is not None and past.agent != sighting.agent):
+        return not (events and events[-1].told in (Told.DONE, Told.ENDED))
+    if past.ended is None:
+        return False
+    if past.reason == EMERGENCY_STOP:
+        return True
+    # The same agent process lives on after its work was done: only new work makes it a polecat to observe again.
+    return renewed or (sighting.explicit and sighting.heartbeat == "working" and sighting.heartbeat_at > past.ended)

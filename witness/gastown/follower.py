@@ -1,0 +1,198 @@
+"""The follower: looks at Gas Town's polecats in each full round, and gives and takes their sidecars."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from witness.clock import Clock
+from witness.config.town import Town
+from witness.errors import DeclarationError, TmuxError, WitnessError
+from witness.gastown.adoption import adopt, declared_for
+from witness.gastown.bead_lookup import HookedBead, read_hooked_bead
+from witness.gastown.follow_plan import FOLLOWED, Past, Sighting, decide
+from witness.gastown.polecats import see
+from witness.gastown.town_events import Told, TownEvent, begin, read_events
+from witness.journal import Group, GroupState, Journal, MemberKind
+from witness.process.table import read_table
+from witness.tmux import Tmux
+
+_POSITION = "town-events"
+# A polecat whose work declares no sidecars is asked about again, seldom: an event that tells of new work may be missed.
+_FIRST_WAIT, _LONGEST_WAIT = 20.0, 600.0
+# Where Gas Town's beads listen, as it tells its own sessions.
+_DATABASE = ("BEADS_DOLT_PORT", "GT_DOLT_PORT", "BEADS_DOLT_AUTO_START", "BEADS_DIR")
+
+
+class Follower:
+    """Follows one Gas Town; does nothing in a standalone town.
+
+    Args:
+        town, journal, tmux, clock: what it works with.
+    """
+
+    def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
+        self._town, self._journal, self._tmux, self._clock = town, journal, tmux, clock
+        self._asking: dict[tuple[str, str], tuple[Sighting, Future[HookedBead]]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self._rigs_stamp: tuple[int, ...] = ()
+
+    @property
+    def pending(self) -> bool:
+        """Whether answers are awaited, so that the next look should come soon."""
+        return bool(self._asking)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def look(self, errors: list[str], *, wait: bool) -> list[tuple[str, str]]:
+        """One look: adopt whom Gas Town has started, and name those whose observation is over.
+
+        Args:
+            errors: where faults are told; they concern one polecat each.
+            wait: await the issue tracker's answers; a daemon does not, and takes them in its next look.
+
+        Returns:
+            (run, reason) of the followed groups that are to be ended.
+        """
+        if not self._town.gastown:
+            return []
+        self._read_rigs(errors)
+        before = self._journal.fact(_POSITION)
+        events, position = read_events(self._town, before or begin(self._town))
+        steps = decide(self._sightings(), events, self._pasts(), self._stopped())
+        self._renew(events)
+        for name, renewed in steps.renewed.items():
+            self._journal.remember(self._renewed_key(*name), "1" if renewed else "")
+        for sighting in steps.adopt:
+            self._ask(sighting)
+        self._take_answers({(each.rig, each.polecat) for each in steps.adopt}, errors, wait=wait)
+        if position != before:
+            self._journal.remember(_POSITION, position)
+        return list(steps.end)
+
+    def _read_rigs(self, errors: list[str]) -> None:
+        """Rigs come and go while a Witness runs."""
+        stamp = tuple(_modified(self._town.root / name) for name in ("mayor/rigs.json", "rigs.json"))
+        if stamp == self._rigs_stamp:
+            return
+        try:
+            self._town = Town.at(self._town.root)
+        except DeclarationError as error:
+            errors.append(str(error))  # the rigs that were known before are followed on
+        self._rigs_stamp = stamp
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def _sightings(self) -> list[Sighting] | None:
+        try:
+            panes = self._tmux.panes()
+        except TmuxError:
+            return None
+        return list(see(self._town, panes, read_table))
+
+    def _stopped(self) -> list[str]:
+        return [rig for rig in self._town.rigs if self._town.stopped(rig)]
+
+    def _pasts(self) -> list[Past]:
+        latest = {(group.id.rig, group.id.polecat): group for group in self._journal.groups.last_of_each()}
+        latest |= {(group.id.rig, group.id.polecat): group for group in self._journal.groups.living()}
+        return [self._past(group) for group in latest.values()]
+
+    def _past(self, group: Group) -> Past:
+        agent = next((m.process for m in self._journal.members.of(group.id.run) if m.kind is MemberKind.AGENT), None)
+        ended = None
+        if group.state is GroupState.NUKED:
+            # Intents are stamped on the monotonic clock, events and heartbeats on the wall clock.
+            since = self._clock.monotonic() - group.intent_at if group.boot == self._clock.boot else 0.0
+            ended = self._clock.wall() - since if group.boot == self._clock.boot else group.created
+        followed, rig, polecat = bool(group.details.get(FOLLOWED)), group.id.rig, group.id.polecat
+        return Past(
+            rig, polecat, group.id.run, followed, agent, group.created, ended, group.intent_note,
+            renewed=bool(self._journal.fact(self._renewed_key(rig, polecat))),
+        )  # fmt: skip
+
+    def _renewed_key(self, rig: str, polecat: str) -> str:
+        return f"renewed:{rig}/{polecat}"
+
+    # -- asking which sidecars --------------------------------------------------------------------------------------
+
+    def _key(self, rig: str, polecat: str) -> str:
+        return f"follow:{rig}/{polecat}"
+
+    def _renew(self, events: Sequence[TownEvent]) -> None:
+        """New work is asked about at once, however often there was nothing before."""
+        for event in events:
+            if event.told is Told.STARTED:
+                self._journal.remember(self._key(event.rig, event.polecat), "")
+
+    def _due(self, sighting: Sighting) -> bool:
+        try:
+            waiting = json.loads(self._journal.fact(self._key(sighting.rig, sighting.polecat)) or "{}")
+        except ValueError:
+            waiting = {}
+        same = waiting.get("agent") == list(_identity(sighting))
+        return not same or float(waiting.get("at", 0.0)) <= self._clock.wall()
+
+    def _wait_longer(self, sighting: Sighting) -> None:
+        key = self._key(sighting.rig, sighting.polecat)
+        try:
+            before = json.loads(self._journal.fact(key) or "{}")
+        except ValueError:
+            before = {}
+        same = before.get("agent") == list(_identity(sighting))
+        wait = min(float(before.get("wait", 0.0)) * 2, _LONGEST_WAIT) if same else 0.0
+        wait = wait or _FIRST_WAIT
+        fact = {"agent": _identity(sighting), "at": self._clock.wall() + wait, "wait": wait}
+        self._journal.remember(key, json.dumps(fact))
+
+    def _ask(self, sighting: Sighting) -> None:
+        name = (sighting.rig, sighting.polecat)
+        if name in self._asking or not self._due(sighting):
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(2, thread_name_prefix="bd")
+        database = {key: value for key in _DATABASE if (value := self._tmux.variable(sighting.session, key))}
+        future = self._pool.submit(read_hooked_bead, *name, Path(sighting.workdir), database)
+        self._asking[name] = (sighting, future)
+
+    def _take_answers(self, wanted: set[tuple[str, str]], errors: list[str], *, wait: bool) -> None:
+        for name, (sighting, future) in list(self._asking.items()):
+            if not wait and not future.done():
+                continue
+            del self._asking[name]
+            try:
+                bead = future.result()
+            except WitnessError as error:
+                errors.append(f"{sighting.rig}/{sighting.polecat}: {error}")
+                bead = HookedBead()  # the rig's own default may still give it sidecars
+            if name in wanted:
+                self._adopt(sighting, bead, errors)
+
+    def _adopt(self, sighting: Sighting, bead: HookedBead, errors: list[str]) -> None:
+        address = f"{sighting.rig}/{sighting.polecat}"
+        try:
+            declared = declared_for(self._town, sighting, bead)
+            if declared.specs:
+                adopt(self._town, self._journal, self._clock, sighting, bead, declared)
+                self._journal.remember(self._renewed_key(sighting.rig, sighting.polecat), "")
+                return
+        except DeclarationError as error:
+            errors.append(f"{address}: works without sidecars: {'; '.join(str(error).splitlines())}")
+        except (WitnessError, OSError) as error:
+            errors.append(f"{address}: {error}")
+        self._wait_longer(sighting)
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _identity(sighting: Sighting) -> tuple[int, int]:
+    return sighting.agent.pid, sighting.agent.started

@@ -1,0 +1,157 @@
+"""Talking to a running Witness: its lock, its socket, its start and its stop."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from witness.clock import SystemClock
+from witness.config.settings import load_settings
+from witness.config.town import Town
+from witness.errors import TownLockedError, WitnessError
+from witness.launch.environment import helper_environment
+from witness.launch.polecat import write_private
+from witness.launch.sidecar_pool import short_path, start_outside
+from witness.process.exit_watch import wait_gone
+from witness.process.identity import ProcessId
+from witness.process.table import is_alive
+from witness.tmux import Tmux
+
+_STOP_SECONDS = 30.0
+# flock knows no deadline; this is how often it is tried again.
+_LOCK_POLL_SECONDS = 0.02
+_CLOCK = SystemClock()
+
+
+@contextmanager
+def town_lock(town: Town, *, patience: float = 0.0) -> Iterator[None]:
+    """Be the only Witness of a town.
+
+    Args:
+        town: the town.
+        patience: seconds to wait for a patrol that only passes through; a daemon is not waited for.
+
+    Raises:
+        TownLockedError: another one is.
+    """
+    path = town.make_runtime() / "witness.lock"
+    # Not inherited (O_CLOEXEC): a child that lived on would hold the town for ever.
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = _CLOCK.monotonic() + patience
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                holder = witness_process(town)
+                if holder or _CLOCK.monotonic() >= deadline:
+                    raise TownLockedError(holder.pid if holder else 0) from None
+            select.select([], [], [], _LOCK_POLL_SECONDS)
+        yield
+    finally:
+        os.close(handle)
+
+
+def witness_process(town: Town) -> ProcessId | None:
+    """The town's running Witness, None when there is none."""
+    return read_process(town.runtime / "witness.json")
+
+
+def ask(town: Town, request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
+    """Send one request to the running Witness.
+
+    Args:
+        town: its town.
+        request: ``{"op": …}``.
+        seconds: how long to wait for the answer.
+
+    Returns:
+        The answer; None when no Witness runs.
+
+    Raises:
+        WitnessError: it runs, but did not answer in time.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(seconds)
+        try:
+            with short_path(town.runtime, "witness.sock") as path:
+                connection.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+        try:
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            data = b""
+            while not data.endswith(b"\n"):
+                chunk = connection.recv(65536)
+                if not chunk:
+                    break
+                data += chunk
+        except TimeoutError:
+            raise WitnessError(f"the Witness did not answer {request['op']!r} within {seconds:g} s") from None
+        except ConnectionError:
+            return None
+    answer: dict[str, Any] | None = json.loads(data) if data.endswith(b"\n") else None
+    return answer
+
+
+def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> None:
+    """Start the town's Witness in the background; one that runs already is left alone.
+
+    Args:
+        town: the town.
+        outer: the tmux that holds the polecat that the caller runs in: the Witness must not become its descendant.
+        linger: let it end by itself when the town has had no groups for a while.
+
+    Raises:
+        WitnessError: it did not come up.
+    """
+    if witness_process(town):
+        return
+    runtime = town.make_runtime()
+    argv = [sys.executable, "-P", "-m", "witness.daemon", str(town.root), *(["--linger"] if linger else [])]
+    key_env = load_settings(town.root).key_env
+    start_outside(argv, helper_environment(key_env), runtime / "witness.log", outer)
+
+
+def stop_witness(town: Town) -> bool:
+    """Stop the town's Witness and wait until it is gone; polecats and sidecars live on.
+
+    Returns:
+        False when none ran.
+
+    Raises:
+        WitnessError: it did not end.
+    """
+    process = witness_process(town)
+    if process is None:
+        return False
+    ask(town, {"op": "stop"}, _STOP_SECONDS)
+    if wait_gone({process}, _STOP_SECONDS):
+        raise WitnessError(f"the Witness (pid {process.pid}) did not end within {_STOP_SECONDS:.0f} s")
+    return True
+
+
+def record_process(path: Path, process: ProcessId) -> None:
+    """Write who we are, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{process.pid}")
+    write_private(temporary, json.dumps({"pid": process.pid, "started": process.started}))
+    temporary.replace(path)
+
+
+def read_process(path: Path) -> ProcessId | None:
+    """The living process that recorded itself in a file as ``{"pid","started"}``."""
+    try:
+        raw = json.loads(path.read_text())
+        process = ProcessId(int(raw["pid"]), int(raw["started"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return process if is_alive(process) else None

@@ -1,0 +1,1 @@
+"""Starting a polecat and its sidecars: request, prompt, environment, the reaper, the sidecar pool."""

@@ -1,0 +1,115 @@
+"""What a polecat, and what a helper of ours, finds in its environment."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from witness.config.town import Town
+from witness.names import MARKER_VARIABLE, GroupId
+
+# Variables of another life: of the client, the pane and the polecat from which we may have been called. Gas Town's own
+# would make any `gt` that a helper calls refresh the heartbeat of a dead polecat.
+_OTHER_LIVES = (
+    "GT_",
+    "TMUX",
+    "CLAUDECODE",
+    "CLAUDE_CODE_",
+    "BD_ACTOR",
+    "BEADS_AGENT_NAME",
+    "POLECAT_SLOT",
+    "NODE_OPTIONS",
+)
+# Switches of the client that a user sets on purpose and a polecat needs as well.
+_KEPT = ("CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_MAX_", "CLAUDE_CODE_EFFORT_LEVEL", "GT_TMUX_SOCKET")
+# The room that a forked sidecar has for its own marker; rig, polecat and run are at most 64 characters each.
+MARKER_ROOM = 200
+
+
+def inherited(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The caller's environment without what belongs to another life."""
+    environ = os.environ if environ is None else environ
+    return {
+        name: value for name, value in environ.items() if not name.startswith(_OTHER_LIVES) or name.startswith(_KEPT)
+    }
+
+
+def polecat_environment(
+    town: Town, group: GroupId, session: str, workdir: Path, key_env: str, hook_wait: float
+) -> dict[str, str]:
+    """A polecat's whole environment: the caller's, Gas Town's, and ours.
+
+    Args:
+        town: its town.
+        group: its identity.
+        session: its tmux session.
+        workdir: where it works.
+        key_env: name of the variable with the sidecars' API key, which the agent must not see.
+        hook_wait: seconds that a hook may wait for rules sidecars.
+    """
+    environment = inherited()
+    environment.pop(key_env, None)
+    role = f"{group.rig}/polecats/{group.polecat}"
+    environment["PATH"] = f"{own_commands(town)}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    environment |= {
+        "GT_ROLE": role,
+        "GT_RIG": group.rig,
+        "GT_POLECAT": group.polecat,
+        "GT_POLECAT_PATH": str(workdir),
+        "GT_SESSION": session,
+        "GT_ROOT": str(town.root),
+        "GT_TOWN_ROOT": str(town.root),
+        "GT_RUN": group.run,
+        "BD_ACTOR": role,
+        "BEADS_AGENT_NAME": group.address,
+        "GIT_AUTHOR_NAME": group.polecat,
+        "CLAUDECODE": "",
+        MARKER_VARIABLE: group.marker,
+        "GT_WITNESS_RUNTIME": str(town.runtime),
+        "GT_WITNESS_SETTINGS": str(town.run_dir(group.run) / "settings.json"),
+        "GT_WITNESS_SPOOL": str(town.run_dir(group.run) / "spool"),
+        "GT_WITNESS_QUEUE": str(town.queue_dir(session)),
+        "GT_WITNESS_HOOK_WAIT": str(round(hook_wait * 1000)),
+    }
+    return environment
+
+
+def own_commands(town: Town) -> Path:
+    """A folder with nothing but our ``gt``, for the front of a polecat's PATH.
+
+    What its prompt tells it to call must be there, without putting the rest of our installation (a Python of its own)
+    in front of the user's.
+    """
+    folder = town.make_runtime() / "bin"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # -P: the polecat's working directory must not be able to put its own modules in front of ours.
+    script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m witness.cli "$@"\n'
+    path = folder / "gt"
+    try:
+        current = path.read_text()
+    except OSError:
+        current = ""
+    if current != script:
+        temporary = folder / f".gt.{os.getpid()}"
+        temporary.write_text(script)
+        temporary.chmod(0o700)
+        temporary.replace(path)
+    return folder
+
+
+def helper_environment(key_env: str) -> dict[str, str]:
+    """The environment of the Witness, the nursery and the sidecars: nothing of a polecat's, only their own key."""
+    kept = {
+        name: value
+        for name, value in inherited().items()
+        if not name.startswith(("ANTHROPIC_", "CLAUDE_")) or name in {"ANTHROPIC_BASE_URL", key_env}
+    }
+    kept.pop("GT_TMUX_SOCKET", None)
+    if key_env in os.environ:
+        kept[key_env] = os.environ[key_env]
+    if "GT_TMUX_SOCKET" in os.environ:
+        kept["GT_TMUX_SOCKET"] = os.environ["GT_TMUX_SOCKET"]
+    return kept

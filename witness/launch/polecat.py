@@ -1,0 +1,146 @@
+"""Starting a polecat: its folder, its pane, its reaper, its agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from witness.errors import SpawnError
+from witness.names import MARKER_VARIABLE
+from witness.process.identity import ProcessId
+from witness.tmux import Pane, Tmux
+
+# A python that starts and forks twice needs 50 ms; a machine under full load may need a hundred times that.
+_START_SECONDS = 20.0
+_SIZE = (220, 50)
+_REAPER = Path(__file__).with_name("reaper.py")
+
+
+@dataclass(frozen=True, slots=True)
+class StartedPolecat:
+    """The processes of a polecat that runs.
+
+    Args:
+        reaper: the pane's first process.
+        keeper: its second half.
+        agent: the agent itself.
+        pane: as tmux sees it.
+    """
+
+    reaper: ProcessId
+    keeper: ProcessId
+    agent: ProcessId
+    pane: Pane
+
+
+def make_run_dir(run_dir: Path) -> None:
+    """Make a run's folder, closed to everybody else."""
+    run_dir.parent.mkdir(mode=0o700, exist_ok=True)
+    run_dir.mkdir(mode=0o700, exist_ok=True)
+    for name in ("spool", "beats", "logs", "exits", "sidecars"):
+        (run_dir / name).mkdir(mode=0o700, exist_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only the user may read."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def start_polecat(
+    tmux: Tmux,
+    session: str,
+    run_dir: Path,
+    argv: list[str],
+    workdir: Path,
+    environment: Mapping[str, str],
+    grace: float,
+    cgroup: Path | None = None,
+    outer: Tmux | None = None,
+) -> StartedPolecat:
+    """Start the agent in a new tmux session, below its reaper.
+
+    Args:
+        tmux: the town's tmux.
+        session: name of the session.
+        run_dir: the run's folder, made by ``make_run_dir``.
+        argv: the agent.
+        workdir: where it works.
+        environment: its whole environment; it may hold keys, so it goes through a private file that the reaper removes.
+        grace: seconds that the reaper gives to what the agent leaves behind.
+        cgroup: the group's own cgroup, which the reaper goes into; None for none.
+        outer: the tmux that holds the polecat that we ourselves run in, if any.
+
+    Raises:
+        SpawnError: the agent could not be started; the pane may still stand.
+        TmuxError: tmux could not make the session.
+    """
+    launch = {"argv": argv, "cwd": str(workdir), "environment": dict(environment), "grace": grace}
+    launch["cgroup"] = str(cgroup) if cgroup else None
+    write_private(run_dir / "launch.json", json.dumps(launch))
+    with _fifo(run_dir / "started.fifo") as fifo:
+        pane = tmux.new_session(
+            session,
+            str(workdir),
+            [sys.executable, "-S", "-I", str(_REAPER), str(run_dir)],
+            {MARKER_VARIABLE: environment[MARKER_VARIABLE]},
+            _SIZE,
+            outer,
+        )
+        line = _first_line(fifo, pane.pid)
+    try:
+        fact = json.loads(line) if line else read_started(run_dir)
+    except ValueError:
+        fact = None
+    if not fact:
+        raise SpawnError(session, "its reaper did not report a start")
+    if "error" in fact:
+        raise SpawnError(session, fact["error"])
+    return StartedPolecat(ProcessId(*fact["reaper"]), ProcessId(*fact["keeper"]), ProcessId(*fact["agent"]), pane)
+
+
+def read_started(run_dir: Path) -> dict[str, Any] | None:
+    """What the reaper reported: ``reaper``, ``keeper`` and ``agent`` as [pid, start], or ``error``; None so far."""
+    try:
+        fact = json.loads((run_dir / "started.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return fact if isinstance(fact, dict) else None
+
+
+@contextmanager
+def _fifo(path: Path) -> Iterator[int]:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path, 0o600)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+
+
+def _first_line(fifo: int, pane_pid: int) -> str:
+    """Wait for the reaper's report, or for its end."""
+    poller = select.poll()
+    poller.register(fifo, select.POLLIN)
+    try:
+        death = os.pidfd_open(pane_pid) if hasattr(os, "pidfd_open") else -1
+    except OSError:
+        death = -1
+    try:
+        if death >= 0:
+            poller.register(death, select.POLLIN)
+        ready = {handle for handle, _ in poller.poll(_START_SECONDS * 1000)}
+        return os.read(fifo, 4096).decode() if fifo in ready or death in ready else ""
+    finally:
+        if death >= 0:
+            os.close(death)

@@ -1,0 +1,270 @@
+"""Starting sidecars, through the nursery: one preloaded process per town that forks them and reaps them.
+
+A Python that imports what a sidecar needs takes hundreds of milliseconds and tens of megabytes; a fork of one that has
+done so takes milliseconds and shares its memory. The nursery is nobody's child: it outlives the Witness and the command
+that started it. If it dies, its sidecars live on, and the next start makes a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from witness.assignment import Assignment
+from witness.errors import SpawnError, WitnessError
+from witness.launch.environment import MARKER_ROOM, helper_environment
+from witness.launch.polecat import write_private
+from witness.names import MARKER_VARIABLE
+from witness.process.identity import ProcessId
+from witness.tmux import Tmux
+
+_START_SECONDS = 30.0
+_ANSWER_SECONDS = 10.0
+_OUTSIDE = Path(__file__).with_name("exec_with_env.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """News from the nursery.
+
+    Args:
+        kind: ``ready`` or ``exited``.
+        run, name: which sidecar.
+        process: its identity.
+        code: its exit code, for ``exited``.
+    """
+
+    kind: str
+    run: str
+    name: str
+    process: ProcessId
+    code: int | None = None
+
+
+@contextmanager
+def short_path(folder: Path, name: str) -> Iterator[str]:
+    """A path to a socket in ``folder`` that is short enough for the kernel, however deep the folder lies."""
+    direct = str(folder / name)
+    # The kernel's limit is 108 bytes (104 on macOS), and a town may lie anywhere.
+    if len(os.fsencode(direct)) < 100 or not Path("/proc/self/fd").is_dir():
+        yield direct
+        return
+    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{handle}/{name}"
+    finally:
+        os.close(handle)
+
+
+def start_outside(argv: list[str], environment: dict[str, str], log: Path, outer: Tmux | None) -> None:
+    """Start a helper that puts itself into the background, and wait until it has.
+
+    Args:
+        argv: a program that returns 0 when its background half is ready.
+        environment: its whole environment.
+        log: where its output goes.
+        outer: the tmux that holds the polecat that we run in, if any: a child of ours would fall to that polecat's
+            reaper and end with it, so its tmux server starts it instead.
+
+    Raises:
+        WitnessError: it did not come up.
+    """
+    try:
+        if outer and outer.panes():
+            _start_by_tmux(argv, environment, log, outer)
+            return
+        log.touch(mode=0o600)
+        with log.open("ab") as output:
+            done = subprocess.run(
+                argv, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
+                timeout=_START_SECONDS, check=False, start_new_session=True,
+            )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise WitnessError(f"{' '.join(argv[2:4])} did not come up within {_START_SECONDS:.0f} s: see {log}") from error
+    if done.returncode != 0:
+        raise WitnessError(f"{' '.join(argv[2:4])} ended with {done.returncode}: see {log}")
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode(errors="surrogateescape")
+    except OSError:
+        return False
+
+
+def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux: Tmux) -> None:
+    launch = log.with_name(f"launch-{os.getpid()}.json")
+    write_private(launch, json.dumps({"argv": argv, "environment": environment, "log": str(log)}))
+    try:
+        tmux.run_shell([sys.executable, "-S", "-I", str(_OUTSIDE), str(launch)], timeout=_START_SECONDS)
+    finally:
+        launch.unlink(missing_ok=True)
+
+
+@dataclass
+class Nursery:
+    """A connection to the town's nursery; use it from one thread.
+
+    Args:
+        runtime: the town's runtime folder.
+        key_env: name of the variable with the sidecars' API key.
+        outer: the tmux that holds the polecat that the caller runs in, if any (see ``start_outside``).
+        generation: counts the connections; a descriptor's number alone may come back.
+    """
+
+    runtime: Path
+    key_env: str
+    outer: Tmux | None = None
+    generation: int = 0
+    _socket: socket.socket | None = None
+    _buffer: bytes = b""
+    _news: list[Birth] = field(default_factory=list)
+
+    def fileno(self) -> int | None:
+        """Descriptor that turns readable when there is news; None while not connected."""
+        return self._socket.fileno() if self._socket else None
+
+    def close(self) -> None:
+        if self._socket:
+            self._socket.close()
+        self._socket, self._buffer = None, b""
+
+    def process(self) -> ProcessId | None:
+        """Who the nursery is, as it recorded itself; it may be dead."""
+        try:
+            raw = json.loads((self.runtime / "nursery.json").read_text())
+            return ProcessId(int(raw["pid"]), int(raw["started"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def start(self, assignment: Assignment) -> ProcessId:
+        """Start one sidecar.
+
+        Raises:
+            SpawnError: it could not be started.
+        """
+        run_dir = Path(assignment.run_dir)
+        path = run_dir / "sidecars" / f"{assignment.name}.json"
+        try:
+            text = assignment.to_json()
+            # A respawn asks for the same thing again; making the file anew would cost more than the fork.
+            if not _holds(path, text):
+                write_private(path, text)
+        except OSError as error:
+            raise SpawnError(assignment.name, f"its assignment cannot be written: {error}") from error
+        request = {
+            "assignment": str(path),
+            "run": assignment.group.run,
+            "name": assignment.name,
+            "marker": assignment.group.marker,
+            "run_dir": str(run_dir),
+        }
+        for attempt in (1, 2):
+            try:
+                self.connect()
+                answer = self._ask(request)
+                break
+            except (OSError, ValueError) as error:
+                # It may have ended between two requests; a second failure is a real one.
+                self.close()
+                if attempt == 2:
+                    raise SpawnError(assignment.name, f"the nursery does not answer: {error}") from error
+        if "error" in answer:
+            raise SpawnError(assignment.name, str(answer["error"]))
+        return ProcessId(int(answer["pid"]), int(answer["started"]))
+
+    def dismiss(self) -> ProcessId | None:
+        """Ask the nursery to end, which it does when it has no children; returns it when it goes."""
+        process = self.process()
+        try:
+            if not self.join() or not self._ask({"leave": True}).get("leaving"):
+                return None
+        except (OSError, ValueError):
+            self.close()
+            return None
+        self.close()
+        return process
+
+    def news(self) -> list[Birth]:
+        """What has happened since the last call, without waiting."""
+        if self._socket:
+            self._socket.setblocking(False)
+            try:
+                while chunk := self._socket.recv(65536):
+                    self._buffer += chunk
+                self.close()
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.close()
+        while (message := self._message()) is not None:
+            self._keep(message)
+        news, self._news = self._news, []
+        return news
+
+    def connect(self) -> None:
+        """Connect, starting the nursery when none answers."""
+        if not self.join():
+            environment = helper_environment(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM}
+            start_outside(
+                [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)],
+                environment,
+                self.runtime / "nursery.log",
+                self.outer,
+            )
+            self._socket = self._dial()
+            self.generation += 1
+
+    def join(self) -> bool:
+        """Connect to the nursery if one runs; False when none does."""
+        if not self._socket:
+            try:
+                self._socket = self._dial()
+            except (FileNotFoundError, ConnectionRefusedError):
+                return False
+            self.generation += 1
+        return True
+
+    def _dial(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with short_path(self.runtime, "nursery.sock") as path:
+                connection.connect(path)
+        except OSError:
+            connection.close()
+            raise
+        return connection
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self._socket  # noqa: S101
+        self._socket.settimeout(_ANSWER_SECONDS)
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        while True:
+            while (message := self._message()) is None:
+                chunk = self._socket.recv(65536)
+                if not chunk:
+                    raise ConnectionResetError("it closed the connection")
+                self._buffer += chunk
+            if "kind" not in message:
+                return message
+            self._keep(message)
+
+    def _message(self) -> dict[str, Any] | None:
+        line, newline, rest = self._buffer.partition(b"\n")
+        if not newline:
+            return None
+        self._buffer = rest
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def _keep(self, message: dict[str, Any]) -> None:
+        process = ProcessId(message["pid"], message["started"])
+        self._news.append(Birth(message["kind"], message["run"], message["name"], process, message.get("code")))

@@ -1,0 +1,210 @@
+"""What somebody asks for, checked whole before anything is started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from witness.config.settings import Settings, load_settings
+from witness.config.town import Town
+from witness.declare.argument_kinds import resolve_specs
+from witness.declare.molecule import Molecule
+from witness.declare.sidecar_spec import SidecarSpec
+from witness.declare.source import Source
+from witness.errors import DeclarationError, Problem, UsageError
+from witness.launch.prompt import Task, read_task
+from witness.names import GroupId, check_name, is_text
+from witness.tmux import check_tmux
+
+DEFAULT_AGENT = "claude"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a memory adds to a polecat.
+
+    Args:
+        briefing: what its prompt says of it, framed as data.
+        environment: variables by which the agent's own calls find the same memory.
+        settings: given the client's settings, the same with what saves the memory at the end.
+    """
+
+    briefing: str
+    environment: Mapping[str, str]
+    settings: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+# (agent, group, workdir, task) → what it adds. The Witness knows nothing of how memories are kept.
+Remember = Callable[[str, GroupId, Path, str], Remembered]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What somebody asks for; see ``gt polecat spawn --help``.
+
+    Args:
+        polecat: its name.
+        rig: empty for the rig of the working directory.
+        workdir: where it works; None for the current directory.
+        molecule: file or name, empty for none.
+        sidecars: spec string that beats the molecule's; None when not given.
+        variables: ``--var``.
+        task: the text of the work.
+        agent: the agent's command line, empty for the molecule's or the default.
+        witness: start the town's Witness when none runs.
+        issue: the work as an issue: a file, or an id that ``bd`` knows.
+        memory: name of the agent whose memory it is given; empty for the molecule's ``memory`` variable, or none.
+        remember: how memories are opened; the command line gives the one of ``sidecars.memory``.
+    """
+
+    polecat: str
+    rig: str = ""
+    workdir: Path | None = None
+    molecule: str = ""
+    sidecars: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    task: str = ""
+    agent: str = ""
+    witness: bool = True
+    issue: str = ""
+    memory: str = ""
+    remember: Remember | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An order that was found good."""
+
+    group: GroupId
+    session: str
+    workdir: Path
+    argv: tuple[str, ...]
+    specs: tuple[SidecarSpec, ...]
+    variables: Mapping[str, str]
+    molecule: str
+    task: Task
+    memory: str
+    remember: Remember | None
+    settings: Settings
+
+
+def prepare(town: Town, order: Order) -> Prepared:
+    """Check everything that can be checked without starting anything.
+
+    Raises:
+        DeclarationError: all that is wrong with molecule, sidecars and settings, at once.
+        UsageError: a name, a folder, tmux or the agent is not usable.
+    """
+    rig, workdir, session, problems = _place(town, order)
+    given = {"issue": order.issue, **order.variables} if order.issue else dict(order.variables)
+    settings, molecule, variables = Settings(), None, given
+    try:
+        settings = load_settings(town.root, rig)
+        if order.molecule:
+            molecule = Molecule.load(order.molecule, town, workdir)
+            variables = molecule.variables(given)
+    except DeclarationError as error:
+        problems += error.problems
+    except UsageError as error:
+        problems.append(Problem(str(error)))
+    specs: tuple[SidecarSpec, ...] = ()
+    try:
+        text, source = _sidecars(order, molecule, given, settings)
+        if workdir.is_dir():
+            specs = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
+    except DeclarationError as error:
+        problems += [problem for problem in error.problems if problem not in problems]
+    argv, problem = _agent(order.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT, workdir)
+    problems += problem
+    try:
+        check_tmux()
+    except UsageError as error:
+        problems.append(Problem(str(error)))
+    task, wrong = read_task(order.task, order.issue or ("" if order.task else _issue_of(variables, workdir)), workdir)
+    problems += wrong
+    memory = order.memory or variables.get("memory", "")
+    if memory and order.remember is None:
+        problems.append(Problem("nothing here opens memories: give the order a 'remember'", "--memory"))
+    if problems:
+        raise DeclarationError(problems)
+    group = GroupId(rig, order.polecat, uuid.uuid4().hex)
+    return Prepared(
+        group,
+        session,
+        workdir,
+        argv,
+        specs,
+        variables,
+        str(molecule.path) if molecule else "",
+        task,
+        memory,
+        order.remember,
+        settings,
+    )
+
+
+def _place(town: Town, order: Order) -> tuple[str, Path, str, list[Problem]]:
+    """(rig, working directory, session) of an order, and what is wrong with them."""
+    problems: list[Problem] = []
+    here = order.workdir or Path.cwd()
+    rig = order.rig or town.rig_around(here) or town.rig_of_bead(order.issue) or town.rig_of(here)
+    # Links stay as the user wrote them.
+    workdir = Path(os.path.abspath(order.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
+    session = ""
+    try:
+        check_name("polecat", order.polecat)
+        session = town.session(rig, order.polecat)
+    except UsageError as error:
+        problems.append(Problem(str(error)))
+    try:
+        town.check_rig(rig)
+    except UsageError as error:
+        problems.append(Problem(str(error), "--rig" if order.rig else ""))
+    tree = town.worktree(rig, order.polecat) if town.gastown and session else None
+    if tree is not None and not workdir.is_relative_to(tree):
+        problems.append(Problem(f"Gas Town has a polecat {rig}/{order.polecat} with a worktree: choose another name"))
+    if town.stopped(rig):
+        problems.append(Problem(f"an emergency stop stands in {town.root}: nothing is spawned until it is over"))
+    if not is_text(workdir):
+        problems.append(Problem(f"{str(workdir)!r} is not UTF-8, and the journal holds text: rename it", "--workdir"))
+    if not workdir.is_dir():
+        problems.append(Problem(f"no directory {str(workdir)!r}: make it, or name another one", "--workdir"))
+    return rig, workdir, session, problems
+
+
+def _issue_of(variables: Mapping[str, str], workdir: Path) -> str:
+    """The molecule's own issue variable, where it names a file that is there."""
+    issue = variables.get("issue", "")
+    return issue if issue and (workdir / issue).is_file() else ""
+
+
+def _sidecars(
+    order: Order, molecule: Molecule | None, given: Mapping[str, str], settings: Settings
+) -> tuple[str, str | Source]:
+    """The spec string that counts: ``--sidecars`` beats ``--var sidecars=…`` beats the molecule beats the rig."""
+    if order.sidecars is not None:
+        return order.sidecars, "--sidecars"
+    if "sidecars" in given and not molecule:
+        return given["sidecars"], "--var sidecars"
+    if molecule and ("sidecars" in given or "sidecars" in molecule.declared):
+        return molecule.sidecars(given), molecule.sidecars_source(given)
+    return settings.sidecars, "settings/witness.yaml"
+
+
+def _agent(command: str, workdir: Path) -> tuple[tuple[str, ...], list[Problem]]:
+    try:
+        argv = tuple(shlex.split(command))
+    except ValueError as error:
+        return (), [Problem(f"{command!r} cannot be split into words: {error}", "--agent")]
+    if not argv:
+        return (), [Problem("the agent's command is empty", "--agent")]
+    program = argv[0] if os.sep not in argv[0] else str(workdir / argv[0])
+    if shutil.which(program) is None:
+        return (), [Problem(f"no program {argv[0]!r}: install it, or name another agent", "--agent")]
+    return argv, []

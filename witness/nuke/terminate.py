@@ -1,0 +1,216 @@
+"""Ending groups, and proving that they are gone.
+
+TERM to everybody; wait for the kernel to say that they have ended, not for time to pass; look again for newcomers.
+After the grace: stop whoever is left and look again until a look finds nobody new, so that nothing can fork away from
+under us, then KILL. What a last look still finds is a survivor, and is reported.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from witness.clock import Clock, SystemClock
+from witness.nuke.target import Target
+from witness.process.cgroup import cgroup_members
+from witness.process.exit_watch import ExitWatch
+from witness.process.identity import ProcessId
+from witness.process.table import Kinship, Markers, Table, is_alive, process_name, read_table, send
+
+# After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
+_KILL_SECONDS = 2.0
+_LOOKS_THAT_PROVE = 2
+_MOMENT_SECONDS = 0.05
+
+
+# How long, at most, and up to which lull, the ends of other groups are gathered before the next look.
+_GATHER_SECONDS = 0.03
+_LULL_SECONDS = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """A process that is alive after its stop."""
+
+    process: ProcessId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of one group.
+
+    Args:
+        run: its run.
+        ended: how many processes of it ended.
+        survivors: those that did not.
+        seconds: how long it took.
+    """
+
+    run: str
+    ended: int
+    survivors: tuple[Survivor, ...]
+    seconds: float
+
+
+@dataclass
+class _Ending:
+    """One group on its way out.
+
+    Both limits are counted from the act that they follow: whoever is suspended for a while between two looks has still
+    asked before it forces, and forced before it gives up.
+    """
+
+    target: Target
+    grace: float
+    began: float
+    term_until: float = math.inf
+    kill_until: float = math.inf
+    known: set[ProcessId] = field(default_factory=set)
+    living: set[ProcessId] = field(default_factory=set)
+    asked: set[ProcessId] = field(default_factory=set)
+    stopped: set[ProcessId] = field(default_factory=set)
+    found_none: int = 0
+    finished: float | None = None
+
+    @property
+    def waits_for(self) -> set[ProcessId]:
+        """Whose end is the sign to look again: everybody but the reapers; the reapers once they are alone."""
+        return self.living - self.target.keepers or self.living
+
+    def step(self, found: set[ProcessId], now: float) -> bool:
+        """Act on a fresh look; True when another look is needed at once."""
+        self.known |= found
+        self.living = found
+        # The table is not read in one instant: what forks away from under one look (a low pid after a high one, an
+        # environment that an exec is just replacing) is there in the next. So nobody is gone on the word of one look.
+        self.found_none = 0 if found else self.found_none + 1
+        if self.found_none >= _LOOKS_THAT_PROVE or now >= self.kill_until:
+            self.finished = now
+            return False
+        if not found:
+            return True
+        if self.term_until == math.inf:
+            self.term_until = now + self.grace
+            return self._ask(found)
+        return self._ask(found) if now < self.term_until else self._force(found, now)
+
+    def _ask(self, found: set[ProcessId]) -> bool:
+        for process in found - self.asked:
+            self.asked.add(process)
+            if process not in self.target.keepers:
+                send(process, signal.SIGTERM)
+                # An interactive shell ignores TERM, but not the loss of its terminal.
+                send(process, signal.SIGHUP)
+            # A stopped process takes its TERM only once it runs again.
+            send(process, signal.SIGCONT)
+        return False
+
+    def _force(self, found: set[ProcessId], now: float) -> bool:
+        # Reapers last: while they live, an orphan falls to them and not out of the tree.
+        doomed = found - self.target.keepers or found
+        fresh = doomed - self.stopped
+        for process in fresh:
+            send(process, signal.SIGSTOP)
+        self.stopped |= fresh
+        if fresh:
+            return True
+        for process in doomed:
+            send(process, signal.SIGKILL)
+        self.kill_until = min(self.kill_until, now + _KILL_SECONDS)
+        return False
+
+
+def end_groups(
+    targets: Iterable[Target],
+    foreign: Callable[[Table], set[ProcessId]],
+    grace: float,
+    *,
+    markers: Markers | None = None,
+    extra: Callable[[str], set[int]] | None = None,
+    clock: Clock | None = None,
+) -> list[Ended]:
+    """End groups side by side: many take about as long as one.
+
+    Args:
+        targets: the groups.
+        foreign: given a process table, the processes that must not be touched.
+        grace: seconds between TERM and KILL.
+        markers: a reader of markers whose memory is reused.
+        extra: given a run, pids that a further net holds; the group's own cgroup when None.
+        clock: time.
+
+    Returns:
+        One result a target, in their order; a target with survivors says so.
+    """
+    clock = clock or SystemClock()
+    markers = markers or Markers()
+    now = clock.monotonic()
+    endings = [_Ending(goal, grace, now) for goal in targets]
+    with ExitWatch() as watch:
+        watched: set[ProcessId] = set()
+        while open_ones := [ending for ending in endings if ending.finished is None]:
+            table = read_table()
+            kinship = Kinship(table, markers.read(table))
+            out_of_bounds = foreign(table)
+            now = clock.monotonic()
+            again = False
+            for ending in open_ones:
+                recorded = ending.target.recorded | ending.known | _held(extra, ending.target, table)
+                found = kinship.group(ending.target.marker, recorded, out_of_bounds)
+                again |= ending.step(found, now)
+                for process in found - watched:
+                    watched.add(process)
+                    if not watch.add(process):
+                        again = True
+            if not again:
+                _wait(watch, [ending for ending in endings if ending.finished is None], clock)
+    return [_result(ending) for ending in endings]
+
+
+def _held(extra: Callable[[str], set[int]] | None, goal: Target, table: Table) -> set[ProcessId]:
+    # Asked after the table was read: a pid that somebody else took since then stands there with its former owner, whom
+    # no signal reaches any more.
+    pids = extra(goal.run) if extra else cgroup_members(goal.cgroup, goal.run)
+    return {table[pid].process for pid in pids if pid in table}
+
+
+def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:
+    """Sleep until a new look is worth its while: somebody's wait is over, or a limit has come."""
+    waits = {id(ending): set(ending.waits_for) for ending in endings}
+    while waits and all(waits.values()):
+        now = clock.monotonic()
+        limits = [limit for ending in endings for limit in (ending.term_until, ending.kill_until) if now < limit < math.inf]  # noqa: E501 # fmt: skip
+        if not limits:
+            # All limits passed while we were suspended: those who were sent a signal just now get a moment to take it.
+            while watch.wait(_MOMENT_SECONDS):
+                pass
+            return
+        gone = watch.wait(min(limits) - now)
+        if not gone and clock.monotonic() >= min(limits):
+            return
+        for processes in waits.values():
+            processes.difference_update(gone)
+    # Of many groups that were asked together others end in the same moment: one look for all of them, not one for each.
+    until = clock.monotonic() + _GATHER_SECONDS
+    while any(waits.values()) and (left := until - clock.monotonic()) > 0:
+        gone = watch.wait(min(left, _LULL_SECONDS))
+        if not gone:
+            return
+        for processes in waits.values():
+            processes.difference_update(gone)
+
+
+def _result(ending: _Ending) -> Ended:
+    survivors = tuple(Survivor(process, process_name(process)) for process in sorted(ending.living))
+    seconds = (ending.finished or ending.began) - ending.began
+    return Ended(ending.target.run, len(ending.known) - len(survivors), survivors, seconds)
+
+
+def unfinished(goal: Target) -> Ended:
+    """The result of an end that was broken off: whoever is on record and lives counts as a survivor."""
+    living = [process for process in goal.recorded if is_alive(process)]
+    survivors = tuple(Survivor(process, process_name(process)) for process in sorted(living))
+    return Ended(goal.run, len(goal.recorded) - len(survivors), survivors, 0.0)

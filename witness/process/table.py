@@ -1,0 +1,292 @@
+"""Processes: who lives, who descends from whom, who carries our marker. Signals are sent here and nowhere else.
+
+Linux is read from ``/proc`` directly: a patrol over thousands of processes must cost little, and the raw start ticks
+there do not move when somebody sets the date, as a computed creation time does. Elsewhere psutil answers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import psutil
+
+from witness.names import MARKER_VARIABLE
+from witness.process.identity import ProcessId
+
+LINUX = sys.platform.startswith("linux")
+_MARKER = f"{MARKER_VARIABLE}=".encode()
+# Most environments fit; a larger buffer would be mapped and unmapped for each of thousands of processes.
+_ENVIRONMENT_CHUNK = 32768
+# A second, in the units of ProcessId.started: an exec follows its fork in far less.
+_SETTLED = 100 if LINUX else 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One process in a snapshot of the process table.
+
+    Args:
+        process: its identity.
+        parent: pid of its parent.
+        defunct: it has ended and waits to be reaped; it is dead.
+        name: the kernel's short name of it, which an exec changes; empty where nobody asked.
+    """
+
+    process: ProcessId
+    parent: int
+    defunct: bool
+    name: bytes = b""
+
+
+Table = Mapping[int, Row]
+
+
+def read_table() -> dict[int, Row]:
+    """One pass over the process table, by pid."""
+    return _read_linux() if LINUX else _read_psutil()
+
+
+def _read_linux() -> dict[int, Row]:
+    table = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - a hot path
+        if entry[0] in "123456789" and (row := _row(int(entry))):
+            table[row.process.pid] = row
+    return table
+
+
+def _row(pid: int) -> Row | None:
+    try:
+        handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        data = os.read(handle, 1024)
+    except OSError:  # it ended while we looked
+        return None
+    finally:
+        os.close(handle)
+    # The name stands in parentheses and may itself hold spaces and parentheses.
+    fields = data[data.rindex(b")") + 2 :].split(b" ", 20)
+    # A process whose first thread has ended shows as defunct while its other threads run on.
+    defunct = fields[0] == b"X" or (fields[0] == b"Z" and int(fields[17]) < 2)
+    return Row(ProcessId(pid, int(fields[19])), int(fields[1]), defunct, data[data.index(b"(") + 1 : data.rindex(b")")])
+
+
+def _read_psutil() -> dict[int, Row]:
+    table = {}
+    for process in psutil.process_iter():
+        if row := _psutil_row(process):
+            table[process.pid] = row
+    return table
+
+
+def _psutil_row(process: psutil.Process) -> Row | None:
+    try:
+        with process.oneshot():
+            started = int((process.create_time() or 0) * 1000)
+            defunct = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+            return Row(ProcessId(process.pid, started), process.ppid(), defunct)
+    except psutil.Error:
+        return None
+
+
+def look_up(pid: int) -> Row | None:
+    """The process that has this pid now; None when there is none."""
+    if LINUX:
+        return _row(pid)
+    try:
+        return _psutil_row(psutil.Process(pid))
+    except psutil.Error:
+        return None
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The identity of the living process with this pid."""
+    row = look_up(pid)
+    return row.process if row and not row.defunct else None
+
+
+def is_alive(process: ProcessId, table: Table | None = None) -> bool:
+    """Whether exactly this process runs; a defunct one and a later owner of the pid do not count.
+
+    Args:
+        process: the one meant.
+        table: a snapshot to look in; the kernel is asked when None.
+    """
+    row = table.get(process.pid) if table is not None else look_up(process.pid)
+    return row is not None and row.process == process and not row.defunct
+
+
+def send(process: ProcessId, number: int) -> bool:
+    """Send a signal to exactly this process.
+
+    Returns:
+        False when it is gone, is not known well enough, or may not be signalled; then nothing was sent.
+    """
+    if not process.known:
+        return False
+    try:
+        if not hasattr(os, "pidfd_open"):
+            return is_alive(process) and _kill(process.pid, number)
+        # The handle is taken first and the identity checked after: from then on the pid may be recycled at will.
+        handle = os.pidfd_open(process.pid)
+        try:
+            if not is_alive(process):
+                return False
+            signal.pidfd_send_signal(handle, number)
+            return True
+        finally:
+            os.close(handle)
+    except OSError:
+        return False
+
+
+def _kill(pid: int, number: int) -> bool:
+    os.kill(pid, number)
+    return True
+
+
+def process_name(process: ProcessId) -> str:
+    """Its name for people; empty when it is gone."""
+    try:
+        return psutil.Process(process.pid).name()
+    except psutil.Error:
+        return ""
+
+
+def command_line(process: ProcessId) -> str:
+    """Its arguments joined by spaces; empty when it is gone or may not be read."""
+    try:
+        return " ".join(psutil.Process(process.pid).cmdline()).strip()
+    except (psutil.Error, OSError):
+        return ""
+
+
+def ancestors(pid: int, table: Table) -> set[int]:
+    """The pid itself and everybody above it."""
+    line: set[int] = set()
+    while pid > 0 and pid not in line:
+        line.add(pid)
+        row = table.get(pid)
+        pid = row.parent if row else 0
+    return line
+
+
+class Markers:
+    """The groups whose marker processes carry in their initial environment.
+
+    It is read once for each process: the kernel shows the environment that a process was started with. An exec brings
+    a new one, but a child of ours that clears it stays a descendant.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[ProcessId, str] = {}
+        self._without: dict[ProcessId, bytes] = {}
+
+    def read(self, table: Table) -> dict[ProcessId, str]:
+        """The marker of every living process in the table that carries one."""
+        newest = max((row.process.started for row in table.values()), default=0)
+        known: dict[ProcessId, str] = {}
+        without: dict[ProcessId, bytes] = {}
+        for row in table.values():
+            process = row.process
+            if row.defunct:
+                continue
+            if row.name and self._without.get(process) == row.name:
+                without[process] = row.name
+            elif marker := self._known.get(process) or _marker_of(process.pid):
+                known[process] = marker
+            elif newest - process.started > _SETTLED:
+                # That it has none is believed only of one that is settled, and only until its name changes: between
+                # fork and exec a process shows its parent's environment.
+                without[process] = row.name
+        self._known, self._without = known, without
+        return known
+
+
+def _marker_of(pid: int) -> str:
+    if not LINUX:
+        try:
+            return psutil.Process(pid).environ().get(MARKER_VARIABLE, "")
+        except (psutil.Error, OSError):
+            return ""
+    try:
+        handle = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        data = chunk = os.read(handle, _ENVIRONMENT_CHUNK)
+        while len(chunk) == _ENVIRONMENT_CHUNK:
+            chunk = os.read(handle, _ENVIRONMENT_CHUNK)
+            data += chunk
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    start = 0 if data.startswith(_MARKER) else data.find(b"\0" + _MARKER) + 1
+    if start == 0 and not data.startswith(_MARKER):
+        return ""
+    return data[start + len(_MARKER) :].split(b"\0", 1)[0].decode(errors="replace").strip()
+
+
+class Kinship:
+    """Who belongs to whom in one snapshot of the process table. Pure once built.
+
+    Args:
+        table: the process table.
+        markers: who carries which marker.
+    """
+
+    def __init__(self, table: Table, markers: Mapping[ProcessId, str]) -> None:
+        self._table, self._markers = table, markers
+        self._below: dict[int, list[ProcessId]] = {}
+        for row in table.values():
+            if not row.defunct:
+                self._below.setdefault(row.parent, []).append(row.process)
+        self._marked: dict[str, list[ProcessId]] = {}
+        for process, marker in markers.items():
+            self._marked.setdefault(marker, []).append(process)
+
+    def group(
+        self, marker: str, recorded: Iterable[ProcessId], foreign: Collection[ProcessId] = frozenset()
+    ) -> set[ProcessId]:
+        """Everybody who belongs to a group.
+
+        Args:
+            marker: the group's marker.
+            recorded: the group's recorded processes and every descendant ever seen.
+            foreign: processes that are somebody else's by record (the Witness and its helpers, the tmux server,
+                members of other groups, the caller and its ancestors). They are left out, and the search does not go
+                below them.
+
+        Returns:
+            The living processes: recorded ones, marked ones, and all below them.
+        """
+        found: set[ProcessId] = set()
+        waiting = [process for process in recorded if process.known and is_alive(process, self._table)]
+        waiting += self._marked.get(marker, ())
+        while waiting:
+            process = waiting.pop()
+            if process in found or process in foreign:
+                continue
+            found.add(process)
+            # A child with another group's marker was started for that group, by whomever.
+            waiting += (
+                child for child in self._below.get(process.pid, ()) if self._markers.get(child, marker) == marker
+            )
+        return found
+
+    def parent(self, pid: int) -> ProcessId:
+        """The parent of a process; pid 0 where it is not in the table."""
+        row = self._table.get(pid)
+        above = self._table.get(row.parent) if row else None
+        return above.process if above else ProcessId(0, 0)
+
+    def tops(self, processes: Collection[ProcessId]) -> list[ProcessId]:
+        """Those of the processes whose parent is not among them."""
+        pids = {process.pid for process in processes}
+        return [process for process in processes if self._table[process.pid].parent not in pids]

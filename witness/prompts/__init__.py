@@ -1,0 +1,1 @@
+"""The blocks of an agent's prompt and their lint."""

@@ -1,0 +1,109 @@
+"""Deliveries in the patrol's round: receipts of living groups, idle prompts, and the end of a queue with its run."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable
+
+from witness.agents.clients import client_for
+from witness.clock import Clock
+from witness.config.town import Town
+from witness.delivery import queue_files
+from witness.delivery.nudge_queue import NudgeQueue
+from witness.delivery.prompt_typist import WATCH, IdlePoller
+from witness.delivery.receipts import settle_deliveries
+from witness.errors import TmuxError
+from witness.journal import Group, GroupState, Journal
+from witness.tmux import Tmux
+
+# Between two looks at queues of idle agents; two looks must agree before anything is typed.
+TICK = 2.0
+# Where the client's own hook watches beside the prompt it is given this long before the prompt is looked at.
+_HOOKS_FIRST = 10.0
+_WORKING = (GroupState.RUNNING, GroupState.DEGRADED)
+
+
+class Deliveries:
+    """What the Witness does about nudges.
+
+    Args:
+        town: the town.
+        journal: its journal.
+        tmux: the town's tmux.
+        clock: time.
+    """
+
+    def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
+        self._town, self._journal, self._clock = town, journal, clock
+        self._poller = IdlePoller(tmux, clock)
+        self._typing: threading.Thread | None = None
+        self._complaints: deque[str] = deque()
+
+    def settle(self, groups: Iterable[Group]) -> list[str]:
+        """Fold what became of the nudges of these groups into the journal; returns what could not be done."""
+        errors = []
+        # One listing tells which sessions ever had a nudge; most groups of a large town had none.
+        try:
+            queues = set(os.listdir(self._town.queue_dir("any").parent))  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+        for group in groups:
+            folder = self._town.queue_dir(group.session)
+            if folder.name not in queues:
+                continue
+            try:
+                settle_deliveries(self._journal, folder, self._clock)
+            except OSError as error:
+                errors.append(f"{group.id.address}: its deliveries cannot be read: {error}")
+        return errors
+
+    def tick(self, groups: Iterable[Group]) -> list[str]:
+        """Type what waits into prompts that are proven idle; returns what could not be done since the last tick.
+
+        In a thread of its own, so that a client that is slow to draw keeps no respawn waiting.
+        """
+        if self._typing is None or not self._typing.is_alive():
+            due = [group for group in groups if self._is_due(group)]
+            if due:
+                self._typing = threading.Thread(target=self._type, args=(due,), name="typing", daemon=True)
+                self._typing.start()
+        errors = list(self._complaints)
+        self._complaints.clear()
+        return errors
+
+    def _type(self, groups: list[Group]) -> None:
+        for group in groups:
+            folder = self._town.queue_dir(group.session)
+            try:
+                self._poller.tick(group.session, client_for(group.agent), folder, group.id.run)
+            except (TmuxError, OSError) as error:
+                self._complaints.append(f"{group.id.address}: what waits for it could not be typed in: {error}")
+
+    def _is_due(self, group: Group) -> bool:
+        if group.state in _WORKING and self._due(group):
+            return True
+        self._poller.forget(group.session)
+        return False
+
+    def _due(self, group: Group) -> bool:
+        client = client_for(group.agent)
+        names = queue_files.waiting(str(self._town.queue_dir(group.session))) if client.prompt else []
+        if not names:
+            return False
+        stamp = names[0].partition("-")[0]
+        age = self._clock.wall() - int(stamp) / 1e9 if stamp.isdigit() else _HOOKS_FIRST
+        watched = client.wakes and (self._town.run_dir(group.id.run) / "spool" / WATCH).exists()
+        return age >= (_HOOKS_FIRST if watched else 0)
+
+    def close(self, group: Group) -> list[str]:
+        """Its agent has ended: what it never got goes to the dead-letter folder, with that as the reason."""
+        folder = self._town.queue_dir(group.session)
+        self._poller.forget(group.session)
+        try:
+            NudgeQueue(folder, self._clock).close(f"the run {group.id.run} has ended")
+            settle_deliveries(self._journal, folder, self._clock, last=True)
+        except OSError as error:
+            return [f"{group.id.address}: its queue cannot be closed: {error}"]
+        return []

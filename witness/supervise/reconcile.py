@@ -1,0 +1,136 @@
+"""One round of the patrol: look, decide, do. The daemon and the one-shot patrol share it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from witness.clock import Clock
+from witness.config.town import Town
+from witness.errors import WitnessError
+from witness.gastown.follower import Follower
+from witness.journal import Journal
+from witness.launch.sidecar_pool import Nursery
+from witness.nuke.terminate import Ended
+from witness.supervise.actions import MoveMember
+from witness.supervise.delivery_round import Deliveries
+from witness.supervise.executor import Actor, Deeds
+from witness.supervise.plan import plan
+from witness.supervise.snapshot import Observer, Snapshot
+from witness.tmux import Tmux
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a full round found and did."""
+
+    checked: int
+    respawned: list[dict[str, str]]
+    zombies: list[dict[str, str]]
+    nuked: list[str]
+    errors: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Rounds:
+    """Everything that a round needs, put together for one town.
+
+    Args:
+        town: the town.
+        journal: its journal; the caller closes it.
+        clock: time.
+        outer: the tmux that holds the polecat that this process runs in, if any.
+    """
+
+    def __init__(self, town: Town, journal: Journal, clock: Clock, outer: Tmux | None = None) -> None:
+        self.town, self.journal, self.clock = town, journal, clock
+        self.tmux = Tmux(*town.tmux_place)
+        self.observer = Observer(town, journal, self.tmux, clock)
+        self.nursery = Nursery(town.runtime, self.observer.settings("").key_env, outer)
+        self.deliveries = Deliveries(town, journal, self.tmux, clock)
+        self.actor = Actor(town, journal, self.tmux, self.nursery, clock)
+        self.follower = Follower(town, journal, self.tmux, clock)
+
+    def close(self) -> None:
+        self.follower.close()
+        self.nursery.close()
+
+    def glance(
+        self, runs: Collection[str], nukes: Collection[str], deeds: Deeds, *, late: bool = False
+    ) -> list[tuple[str, str]]:
+        """A quick round over some groups; returns the groups that are to be ended, with the reason."""
+        return self._decide(self.observer.glance(runs, nukes, late=late), nukes, deeds)
+
+    def look(
+        self, nukes: Collection[str], deeds: Deeds, *, late: bool = False, wait: bool = False
+    ) -> tuple[int, list[tuple[str, str]]]:
+        """A full round.
+
+        Args:
+            nukes: runs that this process is ending already.
+            deeds: where it is told what was done.
+            late: see ``Snapshot``.
+            wait: await Gas Town's issue tracker when a polecat of its is new.
+
+        Returns:
+            (groups checked, groups that are to be ended with the reason).
+        """
+        over = [(run, reason) for run, reason in self.follower.look(deeds.errors, wait=wait) if run not in nukes]
+        runs = {run for run, _ in over}
+        snapshot = self.observer.look(nukes, late=late)
+        deeds.errors.extend(self.deliveries.settle([fact.group for fact in snapshot.groups]))
+        ends = self._decide(snapshot, {*nukes, *runs}, deeds)
+        return len(snapshot.groups), over + [(run, reason) for run, reason in ends if run not in runs]
+
+    def _decide(self, snapshot: Snapshot, nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
+        actions = plan(snapshot)
+        ends = self.actor.perform(actions, dict(snapshot.settings), deeds)
+        # A member that moved may change what its group is: look at those groups again, until nobody moves.
+        moved = {action.before.run for action in actions if isinstance(action, MoveMember)}
+        return ends + (self.glance(moved, nukes, deeds, late=snapshot.late) if moved else [])
+
+    def end(self, nukes: list[tuple[str, str]], deeds: Deeds, *, grace: float | None = None) -> list[Ended]:
+        """End groups and wait for it; ``grace`` None means each rig's own, the longest of them."""
+        targets = [goal for run, reason in nukes if (goal := self.actor.begin_nuke(run, reason))]
+        if not targets:
+            return []
+        results = self.actor.end(targets, self.grace(targets_runs(nukes)) if grace is None else grace)
+        standing = self._sessions() if len(results) > 1 else None
+        for result in results:
+            self.actor.finish_nuke(result, deeds, standing)
+        return results
+
+    def _sessions(self) -> set[str] | None:
+        try:
+            return {pane.session for pane in self.tmux.panes()}
+        except WitnessError:
+            return None
+
+    def grace(self, runs: Collection[str]) -> float:
+        """Seconds between TERM and KILL for these groups."""
+        rigs = {group.id.rig for run in runs if (group := self.journal.groups.get(run))}
+        return max((self.observer.settings(rig).stop_grace for rig in rigs), default=5.0)
+
+    def patrol(self, *, late: bool = False) -> Report:
+        """One full pass, ends included."""
+        deeds = Deeds()
+        checked, nukes = self.look((), deeds, late=late, wait=True)
+        self.end(nukes, deeds)
+        return report(checked, deeds)
+
+
+def report(checked: int, deeds: Deeds) -> Report:
+    """What a round did, as people and programs are told."""
+    zombies = [
+        {**zombie, "action": "nuked" if zombie["polecat"] in deeds.nuked else zombie["action"]}
+        for zombie in deeds.zombies
+    ]
+    return Report(checked, deeds.respawned, zombies, deeds.nuked, deeds.errors)
+
+
+def targets_runs(nukes: list[tuple[str, str]]) -> list[str]:
+    """The runs of a list of nukes."""
+    return [run for run, _ in nukes]

@@ -1,0 +1,295 @@
+"""A spawn: all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from witness.agents.clients import client_for
+from witness.agents.hook_settings import session_settings
+from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
+from witness.ipc import client
+from witness.journal import Group, GroupState, Member, MemberKind
+from witness.launch.environment import polecat_environment
+from witness.launch.polecat import StartedPolecat, make_run_dir, start_polecat, write_private
+from witness.launch.spawn_request import Prepared
+from witness.names import GroupId
+from witness.process.cgroup import cgroup_members, make_cgroup
+from witness.process.exit_status import agent_exit
+from witness.process.exit_watch import wait_gone
+from witness.process.identity import ProcessId
+from witness.process.table import identify
+from witness.supervise.executor import Deeds
+from witness.supervise.reconcile import Rounds
+from witness.tmux import Tmux
+
+# Sidecars start in milliseconds; a machine under full load may need a hundred times that.
+_SIDECARS_SECONDS = 60.0
+# News of them comes at once; what somebody else was told is found by looking.
+_NEWS_SECONDS = 0.05
+_RECORD_SECONDS = 1.0
+# Grace of a group that never came to work.
+_UNDO_SECONDS = 1.0
+_NO_CGROUP = (
+    "the settings want containment: cgroup, and no cgroup (v2) can be made here: start the Witness inside of a "
+    "delegated one, or set containment: auto"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """A polecat that runs.
+
+    Args:
+        group: its identity.
+        session: its tmux session.
+        agent: the agent's process.
+        sidecars: the sidecars as recorded.
+    """
+
+    group: GroupId
+    session: str
+    agent: ProcessId
+    sidecars: tuple[Member, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The form that ``gt polecat spawn --json`` promises."""
+        return {
+            "polecat": self.group.polecat,
+            "rig": self.group.rig,
+            "session": self.session,
+            "run": self.group.run,
+            "pid": self.agent.pid,
+            "sidecars": [
+                {"name": each.name, "type": each.type, "pid": each.process.pid if each.process else None}
+                for each in self.sidecars
+            ],
+        }
+
+
+class Spawner:
+    """Starts what was prepared.
+
+    Args:
+        rounds: the town's patrol, whose parts start sidecars and undo what fails.
+        outer: the tmux that holds the polecat that the caller runs in, if any.
+    """
+
+    def __init__(self, rounds: Rounds, outer: Tmux | None) -> None:
+        self._rounds, self._outer = rounds, outer
+        self._town, self._journal, self._clock = rounds.town, rounds.journal, rounds.clock
+
+    def spawn(self, prepared: Prepared, *, witness: bool) -> Spawned:
+        """Start the group; whatever goes wrong, nothing of it stays.
+
+        Raises:
+            UsageError: a polecat or a session of that name is there already, or the town is full.
+            SpawnError: the agent did not start, or ended at once.
+        """
+        if self._journal.groups.named(prepared.group.polecat, prepared.group.rig):
+            raise UsageError(
+                f"polecat {prepared.group.address} is already running: nuke it first, or choose another name"
+            )
+        if self._rounds.tmux.has_session(prepared.session):
+            raise UsageError(
+                f"a tmux session {prepared.session} stands already and is not ours: end it, or choose another name"
+            )
+        self._record(prepared)
+        run = prepared.group.run
+        self._rounds.observer.spawning.add(run)
+        try:
+            started = self._start_agent(prepared)
+            self._start_sidecars(run, prepared, witness=witness)
+            self._settle(prepared, started)
+        except BaseException as error:
+            survivors = self._undo(prepared)
+            if isinstance(error, SpawnError):
+                raise SpawnError(prepared.group.address, error.reason, survivors) from error
+            raise
+        finally:
+            self._rounds.observer.spawning.discard(run)
+        members = self._journal.members.of(run)
+        sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
+        return Spawned(prepared.group, prepared.session, started.agent, sidecars)
+
+    def _record(self, prepared: Prepared) -> None:
+        living = self._journal.members.of_living()
+        limit = prepared.settings.member_limit
+        if sum(map(len, living.values())) + len(prepared.specs) + 3 > limit:
+            raise UsageError(f"the town holds its limit of {limit} processes: nuke some, or raise member_limit")
+        me = identify(os.getpid())
+        with self._journal.transaction():
+            self._journal.groups.add(
+                Group(
+                    id=prepared.group,
+                    session=prepared.session,
+                    state=GroupState.SPAWNING,
+                    boot=self._clock.boot,
+                    spawned_at=self._clock.monotonic(),
+                    created=self._clock.wall(),
+                    workdir=str(prepared.workdir),
+                    agent=prepared.argv,
+                    molecule=prepared.molecule,
+                    details={
+                        "worker": [me.pid, me.started] if me else [],
+                        "task": prepared.task.text,
+                        "variables": dict(prepared.variables),
+                        "overrides": {name: dict(fields) for name, fields in prepared.settings.types.items()},
+                    },
+                )
+            )
+            run = prepared.group.run
+            for name, kind in (
+                ("reaper", MemberKind.REAPER),
+                ("keeper", MemberKind.REAPER),
+                ("agent", MemberKind.AGENT),
+            ):
+                self._journal.members.add(Member(run, name, kind))
+            for spec in prepared.specs:
+                self._journal.members.add(
+                    Member(run, spec.name, MemberKind.SIDECAR, type=spec.type, argument=spec.argument)
+                )
+            self._journal.note(self._clock.wall(), "spawn-began", run, polecat=prepared.group.address)
+
+    def _start_agent(self, prepared: Prepared) -> StartedPolecat:
+        run_dir = self._town.run_dir(prepared.group.run)
+        make_run_dir(run_dir)
+        environment = polecat_environment(
+            self._town,
+            prepared.group,
+            prepared.session,
+            prepared.workdir,
+            prepared.settings.key_env,
+            prepared.settings.hook_wait,
+        )
+        client_settings: Mapping[str, Any] = session_settings()
+        briefing = ""
+        if prepared.memory and prepared.remember:
+            opened = prepared.remember(prepared.memory, prepared.group, prepared.workdir, prepared.task.text)
+            briefing = opened.briefing
+            environment |= opened.environment
+            client_settings = opened.settings(client_settings)
+        prompt = prepared.task.prompt(prepared.group, [spec.name for spec in prepared.specs], briefing)
+        argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt)
+        tmux: Tmux = self._rounds.tmux
+        run, cgroup = prepared.group.run, self._contain(prepared)
+        started = start_polecat(
+            tmux,
+            prepared.session,
+            run_dir,
+            argv,
+            prepared.workdir,
+            environment,
+            prepared.settings.stop_grace,
+            cgroup,
+            self._outer,
+        )
+        if prepared.settings.containment == "cgroup" and started.agent.pid not in cgroup_members(str(cgroup), run):
+            raise SpawnError(prepared.group.address, _NO_CGROUP)
+        self._rounds.actor.record_polecat(run, started.reaper, started.keeper, started.agent)
+        tmux.set_environment(prepared.session, "GT_PANE_ID", started.pane.id)
+        return started
+
+    def _contain(self, prepared: Prepared) -> Path | None:
+        """The group's own cgroup, where the settings want one and the machine gives it."""
+        wanted = prepared.settings.containment
+        if wanted == "reaper":
+            return None
+        cgroup = make_cgroup(prepared.group.run)
+        if cgroup:
+            self._journal.groups.detail(prepared.group.run, cgroup=str(cgroup))
+        elif wanted == "cgroup":
+            raise SpawnError(prepared.group.address, _NO_CGROUP)
+        return cgroup
+
+    def _start_sidecars(self, run: str, prepared: Prepared, *, witness: bool) -> None:
+        deadline = self._clock.monotonic() + _SIDECARS_SECONDS
+        while True:
+            if witness:
+                client.start_witness(self._town, self._outer)
+            # None runs, or the one that ran was just leaving: then we are one for a moment, under the same lock.
+            if client.ask(self._town, {"op": "await", "run": run}, _SIDECARS_SECONDS) is not None:
+                break
+            if witness and self._clock.monotonic() < deadline:
+                select.select([], [], [], 0.02)
+                continue
+            try:
+                with client.town_lock(self._town, patience=_SIDECARS_SECONDS):
+                    self._start_sidecars_here(run)
+                break
+            except TownLockedError:
+                if self._clock.monotonic() >= deadline:
+                    raise
+        group = self._journal.groups.get(run)
+        if group is None or group.state in (GroupState.NUKED, GroupState.NUKING, GroupState.ZOMBIE):
+            raise SpawnError(prepared.group.address, self._last_words(prepared))
+
+    def _start_sidecars_here(self, run: str) -> None:
+        """Without a Witness the spawner itself makes the group's first rounds, until all sidecars observe."""
+        deadline = self._clock.monotonic() + _SIDECARS_SECONDS
+        while True:
+            deeds = Deeds()
+            self._rounds.glance([run], (), deeds)
+            group = self._journal.groups.get(run)
+            if group is None or group.state is not GroupState.SPAWNING:
+                return
+            if self._clock.monotonic() >= deadline:
+                raise SpawnError(run, "; ".join(deeds.errors) or "its sidecars did not become ready")
+            # A patrol may have started them before us, and heard their news too.
+            self._rounds.nursery.join()
+            handle = self._rounds.nursery.fileno()
+            select.select([] if handle is None else [handle], [], [], _NEWS_SECONDS)
+            self._rounds.nursery.news()
+
+    def _settle(self, prepared: Prepared, started: StartedPolecat) -> None:
+        """An agent that ends at once was not started; from then on its session ends with it."""
+        if not wait_gone({started.agent}, prepared.settings.spawn_settle):
+            raise SpawnError(prepared.group.address, self._last_words(prepared))
+        self._rounds.tmux.close_on_exit(prepared.session)
+        self._journal.groups.detail(prepared.group.run, worker=None)
+
+    def _last_words(self, prepared: Prepared) -> str:
+        run_dir = self._town.run_dir(prepared.group.run)
+        deadline = self._clock.monotonic() + _RECORD_SECONDS
+        # Its reaper is about to write down how it ended.
+        while agent_exit(run_dir).code is None and self._clock.monotonic() < deadline:
+            select.select([], [], [], 0.005)
+        ended = agent_exit(run_dir).describe()
+        try:
+            screen = self._rounds.tmux.capture(prepared.session, 3).strip()
+        except WitnessError:
+            screen = ""
+        said = " / ".join(line.strip() for line in screen.splitlines() if line.strip() and "Pane is dead" not in line)
+        printable = "".join(mark for mark in said if mark.isprintable())[:300]
+        return (
+            f"{shlex.join(prepared.argv)} ended at once"
+            + (f", {ended}" if ended else "")
+            + (f"; its last words: {printable}" if printable else "")
+        )
+
+    def _undo(self, prepared: Prepared) -> tuple[int, ...]:
+        run = prepared.group.run
+        try:
+            results = self._rounds.end([(run, "spawn-failed")], Deeds(), grace=_UNDO_SECONDS)
+        except JournalError:
+            # Nothing can be recorded. What we have started is ended all the same, for we say that it failed; the next
+            # patrol finds the rest of it and closes the record.
+            results = self._rounds.actor.end_unrecorded(prepared.group, prepared.session, _UNDO_SECONDS)
+        return tuple(survivor.process.pid for result in results for survivor in result.survivors)
+
+
+def launch_arguments(
+    argv: tuple[str, ...], run_dir: Path, client_settings: Mapping[str, Any], prompt: str
+) -> list[str]:
+    """The agent's argument list with what its client needs: our hooks, and the work as its first prompt."""
+    settings = run_dir / "settings.json"
+    write_private(settings, json.dumps(client_settings, indent=2))
+    # Kept for those who judge the agent against what it was told.
+    write_private(run_dir / "prompt.xml", prompt)
+    return client_for(argv).launch(argv, prompt, str(settings))
