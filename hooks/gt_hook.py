@@ -116,7 +116,7 @@ def handle(event, spool):
     spool_writer.wake(spool, _wait_seconds() if delivers else 0)
     # From here on nothing waits, and a nudge must not be caught between being printed and being acknowledged.
     _signal.setitimer(_signal.ITIMER_REAL, 0)
-    if delivers and spool_writer.anything_in(queue):
+    if delivers and spool_writer.has_messages(queue):
         sys.path.insert(0, _HERE)
         import gt_deliver
 

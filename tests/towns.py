@@ -13,7 +13,7 @@ from witness.config.town import Town
 from witness.journal import Group
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
-from witness.process.table import Kinship, Markers, is_alive, read_table
+from witness.process.table import GroupMembership, Markers, is_alive, read_table
 from witness.tmux import Tmux
 
 
@@ -29,7 +29,7 @@ def living_of(witness: Witness, group: Group) -> set[ProcessId]:
     table = read_table()
     recorded = {member.process for member in witness.journal.members.of(group.id.run) if member.process}
     recorded |= witness.journal.groups.seen(group.id.run)
-    found = Kinship(table, Markers().read(table)).group(group.id.marker, recorded)
+    found = GroupMembership(table, Markers().read(table)).group(group.id.marker, recorded)
     return found | {process for process in recorded if is_alive(process, table)}
 
 

@@ -11,7 +11,7 @@ with Witness(Town.find()) as witness:
 from __future__ import annotations
 
 __version__ = "0.1.0"
-__all__ = ["Molecule", "Order", "Town", "Witness", "__version__"]
+__all__ = ["Molecule", "SpawnRequest", "Town", "Witness", "__version__"]
 
 # `typing` costs as much as all the rest of handing a command over to the real gt.
 TYPE_CHECKING = False
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from witness.api import Witness
     from witness.config.town import Town
     from witness.declare.molecule import Molecule
-    from witness.launch.spawn_request import Order
+    from witness.launch.spawn_request import SpawnRequest
 
 _HOMES = {
     "Molecule": "witness.declare.molecule",
-    "Order": "witness.launch.spawn_request",
+    "SpawnRequest": "witness.launch.spawn_request",
     "Town": "witness.config.town",
     "Witness": "witness.api",
 }

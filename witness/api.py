@@ -15,14 +15,14 @@ from witness.errors import NotFoundError, RunEndedError, TownLockedError, UsageE
 from witness.ipc import client
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.launch.outer_tmux import tmux_around
-from witness.launch.spawn_request import Order, Prepared, prepare
+from witness.launch.spawn_request import SpawnPlan, SpawnRequest, prepare
 from witness.names import GroupId, split_address
 from witness.nuke.target import is_inside, target
-from witness.nuke.terminate import Ended
+from witness.nuke.terminate import TerminationResult
 from witness.process.exit_watch import wait_gone
-from witness.process.table import Kinship, Markers, read_table
-from witness.supervise.executor import Deeds
-from witness.supervise.reconcile import Report, Rounds
+from witness.process.table import GroupMembership, Markers, read_table
+from witness.supervise.executor import PatrolResult
+from witness.supervise.reconcile import Reconciler, Report
 from witness.supervise.spawning import Spawned, Spawner
 from witness.supervise.states import MemberEvent, next_member
 
@@ -40,7 +40,7 @@ class Nuked:
     """
 
     group: Group
-    result: Ended | None = None
+    result: TerminationResult | None = None
     processes: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Witness:
         self._outer = tmux_around(environ)
         town.make_runtime()
         self.journal = Journal(town.journal_path, patience)
-        self._rounds = Rounds(town, self.journal, self._clock, self._outer)
+        self._reconciler = Reconciler(town, self.journal, self._clock, self._outer)
 
     def __enter__(self) -> Self:
         return self
@@ -89,12 +89,12 @@ class Witness:
 
     def close(self) -> None:
         """Let go of the journal and the nursery; what runs goes on."""
-        self._rounds.close()
+        self._reconciler.close()
         self.journal.close()
 
     # -- spawn --------------------------------------------------------------------------------------------------------
 
-    def prepare(self, order: Order) -> Prepared:
+    def prepare(self, order: SpawnRequest) -> SpawnPlan:
         """Check an order without starting anything; see ``witness.launch.spawn_request.prepare``."""
         return prepare(self.town, order)
 
@@ -111,16 +111,16 @@ class Witness:
             UsageError: that name runs already, or the town is full; nothing was started.
             SpawnError: it failed half-way; what had started was ended.
         """
-        return self.carry_out(Order(polecat, workdir=Path(workdir) if workdir is not None else None, **more))
+        return self.spawn_request(SpawnRequest(polecat, workdir=Path(workdir) if workdir is not None else None, **more))
 
-    def carry_out(self, order: Order) -> Spawned:
+    def spawn_request(self, order: SpawnRequest) -> Spawned:
         """``spawn`` for an order that is put together already."""
         prepared = prepare(self.town, order)
         if not self.journal.groups.living():
             self.town.remember_tmux()
-            self._rounds.close()
-            self._rounds = Rounds(self.town, self.journal, self._clock, self._outer)
-        return Spawner(self._rounds, self._outer).spawn(prepared, witness=order.witness)
+            self._reconciler.close()
+            self._reconciler = Reconciler(self.town, self.journal, self._clock, self._outer)
+        return Spawner(self._reconciler, self._outer).spawn(prepared, witness=order.witness)
 
     # -- look ---------------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Witness:
         """
         try:
             with client.town_lock(self.town):
-                return self._rounds.patrol()
+                return self._reconciler.patrol()
         except TownLockedError:
             answer = client.ask(self.town, {"op": "patrol"}, _PATROL_SECONDS)
             if answer is None:
@@ -193,19 +193,19 @@ class Witness:
         if inside:
             client.start_witness(self.town, self._outer)
         for run in inside:
-            self.journal.groups.want(run, Intent.NUKE, self._clock.monotonic(), reason)
+            self.journal.groups.set_intent(run, Intent.NUKE, self._clock.monotonic(), reason)
             self.poke(run)
-        deeds = Deeds()
+        outcome = PatrolResult()
         runs = [group.id.run for group in groups if group.id.run not in inside]
         # A group that the Witness has ended since it was looked up has nothing left to end.
-        results = {run: Ended(run, 0, (), 0.0) for run in runs}
-        results |= {each.run: each for each in self._rounds.end([(run, reason) for run in runs], deeds)}
+        results = {run: TerminationResult(run, 0, (), 0.0) for run in runs}
+        results |= {each.run: each for each in self._reconciler.end([(run, reason) for run in runs], outcome)}
         return [Nuked(group, results.get(group.id.run)) for group in groups]
 
     def _would_end(self, groups: Sequence[Group]) -> list[Nuked]:
         table = read_table()
-        kinship = Kinship(table, Markers().read(table))
-        foreign = self._rounds.actor.foreign([group.id.run for group in groups])(table)
+        kinship = GroupMembership(table, Markers().read(table))
+        foreign = self._reconciler.actor.foreign([group.id.run for group in groups])(table)
         found = []
         for group in groups:
             run = group.id.run
@@ -233,7 +233,7 @@ class Witness:
         # What keeps it from starting may pass (a journal that is locked): the poke below tries again.
         with contextlib.suppress(WitnessError):
             client.start_witness(self.town, self._outer)
-        self.journal.groups.want(group.run, Intent.DONE, self._clock.monotonic(), status)
+        self.journal.groups.set_intent(group.run, Intent.DONE, self._clock.monotonic(), status)
         self.journal.note(self._clock.wall(), "done", group.run, status=status)
         self.poke(group.run)
 
@@ -278,7 +278,7 @@ class Witness:
         """Stop it; polecats and sidecars live on. False when none ran."""
         stopped = client.stop_witness(self.town)
         # The nursery stays for its children, and goes when it has none.
-        if process := self._rounds.nursery.dismiss():
+        if process := self._reconciler.nursery.shutdown():
             wait_gone({process}, 5.0)
         return stopped
 

@@ -12,7 +12,7 @@ from typing import Self
 from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import NoBackendError, UnreadableError
 from sidecars.distill.text import Text
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 from witness.config.town import Town
 
 MOST_STAGED = 4 << 30
@@ -35,7 +35,7 @@ class Stage:
         names: for each staged file, relative to the folder, the artifact's name.
     """
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: TextPool) -> None:
         self._shelf = shelf
         self.names: dict[str, str] = {}
         self._folders = {"."}

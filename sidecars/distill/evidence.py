@@ -20,7 +20,7 @@ from sidecars.distill.errors import UnreadableError
 from sidecars.distill.locator import Lines, Pointer, parse_locator
 from sidecars.distill.pointer import NotJsonError
 from sidecars.distill.text import ANSI, Text
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 
 LONGEST_QUOTE = 2000
 
@@ -125,7 +125,7 @@ class Checker:
         shelf: where the texts are.
     """
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: TextPool) -> None:
         self._shelf = shelf
 
     def check_all(self, claims: Iterable[Claim]) -> list[Checked]:

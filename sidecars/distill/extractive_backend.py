@@ -10,7 +10,7 @@ from sidecars.distill.passages import Windows
 from sidecars.distill.question import KIN, Question, parse_question
 from sidecars.distill.rank import Ranker, Ranking
 from sidecars.distill.request import Inquiry
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 
 # Published systems of this kind give back a hundredth to a hundred-and-fiftieth of what they read.
 REDUCTION = 125
@@ -37,7 +37,7 @@ class Found:
     gaps: tuple[str, ...]
 
 
-def search(shelf: Shelf, question: str, room: int) -> Found:
+def search(shelf: TextPool, question: str, room: int) -> Found:
     """Rank all lines of all artifacts.
 
     Args:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from sidecars.distill.answer import Claim
 from sidecars.distill.errors import TimeoutSpentError, UnreadableError
 from sidecars.distill.question import KIN, Question
-from sidecars.distill.rank import Place, Ranking, bonus
+from sidecars.distill.rank import Occurrence, Ranking, bonus
 from sidecars.distill.term_matcher import Matcher
 from sidecars.distill.text import Text, rune_start, shown
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 
 # A quote longer than this is cut to what is around its hits; more than so many lines are no quote but a page.
 _LONGEST_LINE = 240
@@ -62,7 +62,7 @@ class Windows:
         shelf: where the texts are.
     """
 
-    def __init__(self, question: Question, ranking: Ranking, names: list[str], shelf: Shelf) -> None:
+    def __init__(self, question: Question, ranking: Ranking, names: list[str], shelf: TextPool) -> None:
         self._question = question
         self._ranking = ranking
         self._names = names
@@ -131,7 +131,7 @@ class Windows:
                 mask |= 1 << each
         return mask
 
-    def _window(self, place: Place) -> Window:
+    def _window(self, place: Occurrence) -> Window:
         text = self._shelf.text(self._names[place.text])
         start, end = text.around(place.offset)
         line = text.read(start, end)

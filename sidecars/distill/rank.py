@@ -53,7 +53,7 @@ _SUMMARY = re.compile(rb"(?i)\b(?:total|summary|passed|failed|results?|overall|f
 
 
 @dataclass(slots=True)
-class Place:
+class Occurrence:
     """One line, or one part of an overlong line, that holds terms.
 
     Args:
@@ -77,10 +77,10 @@ class _Group:
     """Lines that are alike but for their numbers."""
 
     count: int = 0
-    first: list[Place] = field(default_factory=list)
-    last: list[Place] = field(default_factory=list)
+    first: list[Occurrence] = field(default_factory=list)
+    last: list[Occurrence] = field(default_factory=list)
 
-    def add(self, place: Place) -> None:
+    def add(self, place: Occurrence) -> None:
         self.count += 1
         if len(self.first) < _FIRST:
             self.first.append(place)
@@ -116,7 +116,7 @@ class Ranking:
         complete: False when the time was up before the end.
     """
 
-    places: list[Place]
+    places: list[Occurrence]
     alike: dict[int, str]
     counts: list[Count]
     lines: int
@@ -258,7 +258,7 @@ class Ranker:
             self._matchers[key] = Matcher((self._terms[each] for each in chosen), fold=fold)
         return self._matchers[key]
 
-    def _take(self, number: int, place: Place, before: int, template: bytes) -> None:
+    def _take(self, number: int, place: Occurrence, before: int, template: bytes) -> None:
         place.text = number
         place.line += before
         self._see(place.mask, 1)
@@ -282,7 +282,7 @@ class Ranker:
         """The result of all scans so far."""
         total = max(1, self._lines)
         rarity = [math.log(1 + (total - min(seen, total) + 0.5) / (seen + 0.5)) for seen in self._seen]
-        places: list[Place] = []
+        places: list[Occurrence] = []
         alike: dict[int, str] = {}
         for group in self._groups.values():
             for place in (*group.first, *group.last):
@@ -296,7 +296,7 @@ class Ranker:
         counts = [Count(term, self._seen[each], self._exact[each]) for each, term in enumerate(self._terms)]
         return Ranking(places[:_MOST_CANDIDATES], alike, counts, self._lines, self._complete)
 
-    def _score(self, place: Place, rarity: list[float]) -> float:
+    def _score(self, place: Occurrence, rarity: list[float]) -> float:
         score = 0.0
         for each, term in enumerate(self._terms):
             if place.mask >> each & 1:
@@ -316,7 +316,7 @@ class _Piece:
     """
 
     newlines: int = 0
-    lines: list[tuple[Place, bytes]] = field(default_factory=list)
+    lines: list[tuple[Occurrence, bytes]] = field(default_factory=list)
     more: Counter[int] = field(default_factory=Counter)
 
 
@@ -352,7 +352,7 @@ class _Search:
             counted = first
             before = max(0, first - _SEGMENT)
             begin = data.rfind(b"\n", before, first) + 1 or before
-            place = Place(0, found.newlines + 1, offset + first, mask, loud)
+            place = Occurrence(0, found.newlines + 1, offset + first, mask, loud)
             found.lines.append((place, _template(data[begin : min(end, first + 160)])))
 
         first, end, mask, loud = 0, -1, 0, False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sidecars.distill.limits import Limits
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 
 Progress = Callable[[str], None]
 
@@ -23,7 +23,7 @@ class Inquiry:
         progress: told what is being done, for people.
     """
 
-    shelf: Shelf
+    shelf: TextPool
     question: str
     limits: Limits
     room: int

@@ -26,7 +26,7 @@ from sidecars.distill.evidence import Checker
 from sidecars.distill.extractive_backend import extract, room_for
 from sidecars.distill.limits import Deadline, Limits
 from sidecars.distill.request import Inquiry, Progress
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 from witness.clock import Clock, SystemClock
 
 BACKENDS = ("model", "claude", "index")
@@ -84,7 +84,7 @@ def distill(
     if backend not in BACKENDS:
         raise QuestionError(f"no backend {backend!r}: one of {', '.join(BACKENDS)}")
     deadline = Deadline(limits.timeout, clock or SystemClock())
-    with Artifacts(paths, ignore=ignore) as artifacts, Shelf(artifacts, deadline, cache or IndexCache()) as shelf:
+    with Artifacts(paths, ignore=ignore) as artifacts, TextPool(artifacts, deadline, cache or IndexCache()) as shelf:
         bytes_in = sum(entry.size for entry in artifacts.entries())
         progress(f"searching {len(artifacts.entries())} files, {bytes_in} bytes")
         room = room_for(bytes_in, limits.max_output_chars) if backend == "index" else limits.max_output_chars
@@ -121,7 +121,7 @@ def _ask(backend: str, inquiry: Inquiry, endpoint: Endpoint | None) -> tuple[Dra
         return draft, helper.spending, Exit(error.exit_code)
 
 
-def _checked(draft: Draft, shelf: Shelf, spending: Spending, outcome: Exit) -> Answer:
+def _checked(draft: Draft, shelf: TextPool, spending: Spending, outcome: Exit) -> Answer:
     gaps = list(draft.gaps)
     evidence: list[Evidence] = []
     if shelf.deadline.left < _CHECKING:

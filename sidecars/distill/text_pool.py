@@ -18,7 +18,7 @@ from sidecars.distill.text import Text
 _MOST_OPEN = 32
 
 
-class Shelf:
+class TextPool:
     """Gives out texts by name. A context manager.
 
     Args:

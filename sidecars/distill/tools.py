@@ -12,7 +12,7 @@ from typing import Any
 from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import UnreadableError
 from sidecars.distill.text import Text, rune_start, shown
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 
 # Characters of one result: a model that asks for more asks again, narrower.
 LONGEST_RESULT = 6000
@@ -80,7 +80,7 @@ class Tools:
         used: how many calls were done.
     """
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: TextPool) -> None:
         self._shelf = shelf
         self.mark = secrets.token_hex(4)
         self.used = 0

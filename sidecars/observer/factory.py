@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sidecars.definition.sidecar_type import Rule, SidecarType
 from sidecars.definition.type_loader import load_type
-from sidecars.observer.context import Material, gather
+from sidecars.observer.context import Context, gather
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.inject.gate import Gates
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Judge
-from sidecars.observer.pipeline import Observer
+from sidecars.observer.pipeline import DecisionPipeline
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.config.settings import Settings, load_settings
@@ -21,7 +21,7 @@ from witness.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Components:
     """What a sidecar consists of once its declaration is read.
 
     Args:
@@ -33,12 +33,12 @@ class Parts:
     """
 
     kind: SidecarType
-    material: Material
+    material: Context
     settings: Settings
     judge: Judge
     lack: str = ""
 
-    def observer(self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True) -> Observer:
+    def observer(self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True) -> DecisionPipeline:
         """The sidecar's mind over a journal.
 
         Args:
@@ -49,12 +49,12 @@ class Parts:
         """
         gates = Gates(self.kind, assignment, self.settings, journal, clock)
         deliverer = Deliverer(assignment, clock) if aloud else None
-        return Observer(
+        return DecisionPipeline(
             self.kind, assignment, judge=self.judge, gates=gates, journal=journal, clock=clock, deliverer=deliverer
         )
 
 
-def assemble(assignment: Assignment) -> Parts:
+def assemble(assignment: Assignment) -> Components:
     """Read everything that a sidecar is declared by.
 
     Raises:
@@ -65,10 +65,10 @@ def assemble(assignment: Assignment) -> Parts:
     kind = load_type(assignment.type, town, assignment.group.rig, workdir, assignment.overrides)
     settings = load_settings(town, assignment.group.rig) if town else Settings()
     material = gather(kind, assignment)
-    return furnish(kind, material, settings, workdir)
+    return build_components(kind, material, settings, workdir)
 
 
-def _what_rules_lack(rules: tuple[Rule, ...], material: Material) -> str:
+def _what_rules_lack(rules: tuple[Rule, ...], material: Context) -> str:
     # A prompt that is not known yet may turn out to lack any block.
     known = material if material.blocks is not None else replace(material, blocks=frozenset())
     if RulesJudge(rules, known).can_fire:
@@ -79,7 +79,7 @@ def _what_rules_lack(rules: tuple[Rule, ...], material: Material) -> str:
     return f"none of its rules can hold here: {missing}"
 
 
-def furnish(kind: SidecarType, material: Material, settings: Settings, workdir: Path) -> Parts:
+def build_components(kind: SidecarType, material: Context, settings: Settings, workdir: Path) -> Components:
     """Give a type with its context the judge that it asks for, or the next best that there is.
 
     Without a key, a type that wants a model runs on those of its rules that reach its threshold by themselves; one
@@ -89,18 +89,18 @@ def furnish(kind: SidecarType, material: Material, settings: Settings, workdir: 
     if kind.judge == "command":
         from sidecars.observer.judge.command import CommandJudge
 
-        return Parts(kind, material, settings, CommandJudge(kind, material, workdir))
+        return Components(kind, material, settings, CommandJudge(kind, material, workdir))
     if not kind.asks_model:
-        return Parts(kind, material, settings, RulesJudge(rules, material), _what_rules_lack(rules, material))
+        return Components(kind, material, settings, RulesJudge(rules, material), _what_rules_lack(rules, material))
     key = os.environ.get(settings.key_env, "")
     if not key:
         sure = tuple(rule for rule in rules if rule.confidence >= kind.threshold)
         lack = f"no key in {settings.key_env}: " + ("it runs on its rules alone" if sure else "it stays silent")
-        return Parts(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
+        return Components(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
     from sidecars.observer.judge.model import Endpoint, ModelJudge
     from sidecars.observer.judge.rules_then_model import CombinedJudge
 
     model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices))
     if kind.judge == "model":
-        return Parts(kind, material, settings, model)
-    return Parts(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model))
+        return Components(kind, material, settings, model)
+    return Components(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model))

@@ -92,7 +92,7 @@ def _own_marker(marker: str) -> None:
     os.environ[MARKER_VARIABLE] = marker
 
 
-class Nursery:
+class ForkServer:
     """The running nursery of one town."""
 
     def __init__(self, runtime: Path) -> None:
@@ -305,7 +305,7 @@ def main(runtime: Path) -> int:
         return 0 if up else 1
     os.setsid()
     os.umask(0o077)  # whatever we or our children write is the user's alone
-    nursery = Nursery(runtime)
+    nursery = ForkServer(runtime)
     nursery.open()
     _preload()
     # Objects that live for ever are put aside, so that no collection in a child copies their pages.
@@ -328,10 +328,10 @@ def _preload() -> None:
     with_a_key = any(name.endswith("API_KEY") for name in os.environ)
     for module in _NEEDED + (_NEEDED_WITH_A_KEY if with_a_key else ()):
         importlib.import_module(module)
-    from sidecars.observer.warmup import rehearse
+    from sidecars.observer.warmup import warm_up
     from witness.process.identity import ProcessId
 
-    rehearse(ProcessId(os.getpid(), _start_ticks(os.getpid())))
+    warm_up(ProcessId(os.getpid(), _start_ticks(os.getpid())))
 
 
 def _answers(runtime: Path) -> bool:

@@ -24,7 +24,7 @@ _STALE = 600.0
 _MOST_WAITING = 100
 
 
-class Observer:
+class DecisionPipeline:
     """One sidecar's mind.
 
     Args:

@@ -35,10 +35,10 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
     except UsageError as error:
         sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
         return BAD_CONFIGURATION
-    from sidecars.observer.watcher import Vigil
+    from sidecars.observer.watcher import SidecarRunner
 
     try:
-        with Vigil(parts, assignment) as vigil, selectors.DefaultSelector() as selector:
+        with SidecarRunner(parts, assignment) as vigil, selectors.DefaultSelector() as selector:
             for source in vigil.sources():
                 selector.register(source, selectors.EVENT_READ)
             ready()

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from sidecars.definition.sidecar_type import SidecarType, tool_filter
 from sidecars.observer.context import gather
-from sidecars.observer.factory import furnish
+from sidecars.observer.factory import build_components
 from sidecars.observer.observe.agent_liveness import AgentLife
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.pane import PaneWatch
-from sidecars.observer.pipeline import Observer
+from sidecars.observer.pipeline import DecisionPipeline
 from witness.agents.clients import ANY, CLIENTS, Client, client_for, client_named
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
@@ -110,12 +110,12 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
         socket=order.socket,
         queue=str(order.queue or folder / "queue"),
     )
-    parts = furnish(order.kind, gather(order.kind, assignment), settings or Settings(), order.workdir)
+    parts = build_components(order.kind, gather(order.kind, assignment), settings or Settings(), order.workdir)
     if parts.lack:
         sys.stderr.write(f"gt-sidecar: {parts.lack}\n")
     if not order.dry:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    mouth = _Mouth(tmux, order, client, Path(assignment.queue), clock)
+    mouth = _PromptWriter(tmux, order, client, Path(assignment.queue), clock)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(Path(":memory:") if order.dry else folder / "witness.db"))
         observer = parts.observer(assignment, journal, clock, aloud=not order.dry)
@@ -161,7 +161,7 @@ def _client(order: Watch, pane: Pane) -> Client:
     return ANY
 
 
-class _Mouth:
+class _PromptWriter:
     """Where nobody drains the queue, what waits is typed into the prompt once that is proven idle."""
 
     def __init__(self, tmux: Tmux, order: Watch, client: Client, queue: Path, clock: Clock) -> None:
@@ -183,7 +183,9 @@ class _Mouth:
                 self._poller.tick(self._session, self._client, self._queue)
 
 
-def _look_until_it_ends(order: Watch, observer: Observer, screen: PaneWatch, mouth: _Mouth, life: AgentLife) -> None:
+def _look_until_it_ends(
+    order: Watch, observer: DecisionPipeline, screen: PaneWatch, mouth: _PromptWriter, life: AgentLife
+) -> None:
     wanted = tool_filter(order.kind.tools)
     clock = SystemClock()
     patience = clock.monotonic() + _ONCE_SECONDS

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from sidecars.observer.factory import assemble
-from sidecars.observer.watcher import Vigil
+from sidecars.observer.watcher import SidecarRunner
 from witness.assignment import Assignment
 from witness.names import GroupId
 from witness.process.identity import ProcessId
@@ -20,7 +20,7 @@ from witness.process.identity import ProcessId
 _TYPES = ("scope", "tools", "conventions")
 
 
-def rehearse(me: ProcessId) -> None:
+def warm_up(me: ProcessId) -> None:
     """Assemble one sidecar of each type and let it look once. A failure is told on stderr; it hinders nobody.
 
     Args:
@@ -32,7 +32,7 @@ def rehearse(me: ProcessId) -> None:
         for kind in _TYPES:
             try:
                 assignment = Assignment.from_json(_assignment(kind, folder, me).to_json())
-                with Vigil(assemble(assignment), assignment) as vigil:
+                with SidecarRunner(assemble(assignment), assignment) as vigil:
                     vigil.look()
             except Exception as error:  # noqa: BLE001 - whatever it is, the real ones will say it in their own logs
                 sys.stderr.write(f"the rehearsal of {kind} failed: {type(error).__name__}: {error}\n")

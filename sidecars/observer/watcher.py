@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from sidecars.observer.factory import Parts, furnish
+from sidecars.observer.factory import Components, build_components
 from sidecars.observer.heartbeat import Heartbeat
 from sidecars.observer.observe.agent_liveness import AgentLife
 from sidecars.observer.observe.event_source import EventWatch
@@ -27,7 +27,7 @@ _BEAT_SECONDS = 10.0
 _STARTS = 3
 
 
-class Vigil:
+class SidecarRunner:
     """Looks when it is woken, and at every poll; a context manager.
 
     Args:
@@ -36,7 +36,7 @@ class Vigil:
         clock: where the time comes from.
     """
 
-    def __init__(self, parts: Parts, assignment: Assignment, clock: Clock | None = None) -> None:
+    def __init__(self, parts: Components, assignment: Assignment, clock: Clock | None = None) -> None:
         self._parts, self._assignment = parts, assignment
         self._clock = clock or SystemClock()
         self._stack = ExitStack()
@@ -162,5 +162,5 @@ class Vigil:
         if blocks:
             material = replace(material, blocks=blocks)
             workdir = Path(self._assignment.workdir)
-            self._parts = furnish(kind, material, self._parts.settings, workdir)
+            self._parts = build_components(kind, material, self._parts.settings, workdir)
             self._observer = self._parts.observer(self._assignment, self._journal, self._clock)

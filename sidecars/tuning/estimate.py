@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.llm.prices import dollars, price
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.judge.model_prompt import describe, system_prompt
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
@@ -30,7 +30,7 @@ class EstimatingJudge:
         clock: by which the cache grows old.
     """
 
-    def __init__(self, kind: SidecarType, material: Material, model: str, clock: Clock) -> None:
+    def __init__(self, kind: SidecarType, material: Context, model: str, clock: Clock) -> None:
         self._model, self._clock = model, clock
         self._system = len(system_prompt(kind, material)) / _CHARACTERS_PER_TOKEN
         self._cached_until = -1.0

@@ -12,10 +12,10 @@ from typing import Any
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.context import gather
 from sidecars.observer.context.gather import PROMPT_FILE
-from sidecars.observer.factory import furnish
+from sidecars.observer.factory import build_components
 from sidecars.observer.judge.verdict import Judge, Verdict
 from sidecars.observer.observe.observation import Observation
-from sidecars.observer.observe.recorded import Moment
+from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.tuning.cases import Case
 from sidecars.tuning.replay import replay
 from witness.assignment import Assignment
@@ -94,8 +94,8 @@ def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
     with tempfile.TemporaryDirectory(prefix="gt-eval-") as folder:
         root = Path(folder).resolve()
         assignment = assignment_of(case, root)
-        parts = furnish(kind, gather(kind, assignment), settings, Path(assignment.workdir))
-        moments = [Moment(1_000.0 + at, f"e{at}", payload_of(event)) for at, event in enumerate(case.events)]
+        parts = build_components(kind, gather(kind, assignment), settings, Path(assignment.workdir))
+        moments = [RecordedEvent(1_000.0 + at, f"e{at}", payload_of(event)) for at, event in enumerate(case.events)]
         judge = _Timed(parts.judge)
         try:
             done = replay(replace(parts, judge=judge), assignment, moments)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecars.definition.sidecar_type import tool_filter
-from sidecars.observer.factory import Parts
+from sidecars.observer.factory import Components
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.rules_then_model import CombinedJudge
 from sidecars.observer.judge.verdict import Judge
 from sidecars.observer.observe.events import EventReader
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.pane import PaneWatch
-from sidecars.observer.observe.recorded import Moment
-from sidecars.observer.pipeline import Observer
+from sidecars.observer.observe.recorded import RecordedEvent
+from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.tuning.estimate import EstimatingJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock
@@ -54,7 +54,9 @@ class Replay:
         return tuple(each for each in self.decisions if each.outcome == "injected")
 
 
-def replay(parts: Parts, assignment: Assignment, moments: Sequence[Moment], *, estimate: bool = False) -> Replay:
+def replay(
+    parts: Components, assignment: Assignment, moments: Sequence[RecordedEvent], *, estimate: bool = False
+) -> Replay:
     """Run a sidecar over a recording.
 
     Args:
@@ -91,7 +93,7 @@ def replay(parts: Parts, assignment: Assignment, moments: Sequence[Moment], *, e
     )
 
 
-def _estimating(parts: Parts, clock: ManualClock) -> Judge:
+def _estimating(parts: Components, clock: ManualClock) -> Judge:
     kind, material = parts.kind, parts.material
     model = EstimatingJudge(kind, material, kind.model or parts.settings.model, clock)
     if kind.judge == "model":
@@ -100,7 +102,9 @@ def _estimating(parts: Parts, clock: ManualClock) -> Judge:
 
 
 class _Run:
-    def __init__(self, parts: Parts, assignment: Assignment, observer: Observer, clock: ManualClock) -> None:
+    def __init__(
+        self, parts: Components, assignment: Assignment, observer: DecisionPipeline, clock: ManualClock
+    ) -> None:
         self._clock, self._observer = clock, observer
         self._reader = EventReader(assignment.workdir)
         self._wanted = tool_filter(parts.kind.tools)
@@ -114,7 +118,7 @@ class _Run:
             self._observer.ask()
         self._clock.advance(max(0.0, until - self._clock.wall()))
 
-    def see(self, moment: Moment) -> None:
+    def see(self, moment: RecordedEvent) -> None:
         seen = self._screens(moment) if moment.screen is not None else self._event(moment)
         if seen:
             self._observer.take(seen)
@@ -125,13 +129,13 @@ class _Run:
             self._clock.advance(due)
             self._observer.ask()
 
-    def _event(self, moment: Moment) -> list[Observation]:
+    def _event(self, moment: RecordedEvent) -> list[Observation]:
         observation = self._reader.read(moment.payload or {}, moment.id, moment.time)
         if observation is None or observation.prompt or not self._wanted(observation.tool):
             return []
         return [observation]
 
-    def _screens(self, moment: Moment) -> list[Observation]:
+    def _screens(self, moment: RecordedEvent) -> list[Observation]:
         self._screen = moment.screen or ""
         if self._pane.due > 0:
             return []

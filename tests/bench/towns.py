@@ -77,7 +77,7 @@ class ScratchTown:
     @property
     def nursery(self) -> ProcessId | None:
         """The process that forks sidecars."""
-        return self.witness._rounds.nursery.process()
+        return self.witness._reconciler.nursery.process()
 
     def four_sidecars(self) -> str:
         """A spec of four sidecars: the usual ones, or as many copies of one."""

@@ -208,10 +208,10 @@ def test_a_session_that_is_gone_is_an_error_and_nothing_is_lost(tmux: Tmux, tmp_
 
 def test_insisting_goes_round_dialogs_and_half_typed_prompts(tmux: Tmux, tmp_path: Path) -> None:
     pane = Pane(tmux, tmp_path)
-    assert Typist(tmux).insist("toast", CLAUDE, "now") == ""
+    assert Typist(tmux).type_while_busy("toast", CLAUDE, "now") == ""
     assert pane.took()[-1] == "took 'now'"
     tmux.press("toast", "x")
     while "❯ x" not in tmux.screen("toast"):
         pass
-    assert "half-typed" in Typist(tmux).insist("toast", CLAUDE, "again")
+    assert "half-typed" in Typist(tmux).type_while_busy("toast", CLAUDE, "again")
     assert pane.took()[-1] == "took 'now'"

@@ -112,10 +112,10 @@ def write_big_log(path: Path, size: int = 200_000_000) -> EvalLog:
     # Three generated blocks over and over: writing 200 MB of fresh random numbers takes minutes.
     source = big_lines()
     blocks = [next(source) for _ in range(3)]
-    rounds = max(2, size // len(blocks[0]) + 1)
-    share = -(-len(lines) // (rounds - 1))
+    reconciler = max(2, size // len(blocks[0]) + 1)
+    share = -(-len(lines) // (reconciler - 1))
     with path.open("w", encoding="utf-8") as out:
-        for number in range(rounds):
+        for number in range(reconciler):
             out.write(blocks[number % 3])
             out.writelines(lines[number * share : (number + 1) * share])
     return facts

@@ -11,7 +11,7 @@ import pytest
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.limits import Deadline
 from sidecars.distill.text import Text
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 
 
 @pytest.fixture(autouse=True)
@@ -37,11 +37,11 @@ def opened(tmp_path: Path) -> Iterator[Callable[[bytes], Text]]:
 
 
 @pytest.fixture
-def shelved(tmp_path: Path) -> Iterator[Callable[..., Shelf]]:
+def shelved(tmp_path: Path) -> Iterator[Callable[..., TextPool]]:
     """Make artifacts of some bytes and put them on a shelf; called by name."""
     with ExitStack() as stack:
 
-        def make(**contents: bytes) -> Shelf:
+        def make(**contents: bytes) -> TextPool:
             folder = tmp_path / "shelf"
             folder.mkdir(exist_ok=True)
             paths = []
@@ -50,6 +50,6 @@ def shelved(tmp_path: Path) -> Iterator[Callable[..., Shelf]]:
                 path.write_bytes(content)
                 paths.append(path)
             artifacts = stack.enter_context(Artifacts(paths))
-            return stack.enter_context(Shelf(artifacts, Deadline(60)))
+            return stack.enter_context(TextPool(artifacts, Deadline(60)))
 
         yield make

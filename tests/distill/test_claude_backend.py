@@ -22,7 +22,7 @@ from sidecars.distill.artifact import Artifacts
 from sidecars.distill.artifact_copy import Stage
 from sidecars.distill.errors import NoBackendError
 from sidecars.distill.limits import Deadline
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 from tests.clients import claude_program
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
 from tests.e2e.messages_server import MessagesServer, say, use
@@ -57,7 +57,7 @@ class ReaderServer(MessagesServer):
 
 
 def staged(*paths: Path) -> tuple[dict[str, bytes], dict[str, str], Path]:
-    with Artifacts(paths) as artifacts, Shelf(artifacts, Deadline(30)) as shelf, Stage(shelf) as stage:
+    with Artifacts(paths) as artifacts, TextPool(artifacts, Deadline(30)) as shelf, Stage(shelf) as stage:
         files = {
             str(path.relative_to(stage.place)): path.read_bytes() for path in stage.place.rglob("*") if path.is_file()
         }

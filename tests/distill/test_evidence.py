@@ -14,13 +14,13 @@ from sidecars.distill import text as text_module
 from sidecars.distill.answer import Claim
 from sidecars.distill.evidence import Checked, Checker, Quote
 from sidecars.distill.text import shown
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 
-Shelved = Callable[..., Shelf]
+Shelved = Callable[..., TextPool]
 LOG = b"".join(b"line %d says %d\n" % (number, number * 7) for number in range(1, 201))
 
 
-def check(shelf: Shelf, quote: str, locator: str, path: str = "a.log") -> Checked:
+def check(shelf: TextPool, quote: str, locator: str, path: str = "a.log") -> Checked:
     return Checker(shelf).check(Claim(path, locator, quote, "why"))
 
 

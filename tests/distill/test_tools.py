@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from sidecars.distill import text as text_module
 from sidecars.distill import tools as tools_module
-from sidecars.distill.text_pool import Shelf
+from sidecars.distill.text_pool import TextPool
 from sidecars.distill.tools import LONGEST_RESULT, ToolFault, Tools, definitions
 
-Shelved = Callable[..., Shelf]
+Shelved = Callable[..., TextPool]
 LOG = b"".join(b"line %d says %d\n" % (number, number * 7) for number in range(1, 2001))
 
 

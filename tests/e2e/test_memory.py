@@ -18,7 +18,7 @@ from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import make_town, supervised
 from witness.agents.hook_settings import session_settings
 from witness.api import Witness
-from witness.cli.memory_provider import open_memory
+from witness.cli.memory_provider import memory_provider
 from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.journal import GroupState
@@ -40,7 +40,7 @@ def _run(witness: Witness, server: MessagesServer, claude: Path, repo: Path, run
         task=f"{run}: mend the queue",
         agent=shlex.join([str(claude), *PERMITTED]),
         memory="ada",
-        remember=open_memory,
+        remember=memory_provider,
     )
 
     def ended() -> bool:
@@ -72,7 +72,7 @@ def test_the_first_request_of_run_two_holds_what_run_one_learned(
     assert "Your persistent memory from previous sessions" in second.text
     assert f'"{_FACT}"' in second.text
     # The client tells its end; where it was killed before it could, the next start of the same polecat finds it.
-    third = open_memory("ada", GroupId("main", "toast", "three"), repo, "")
+    third = memory_provider("ada", GroupId("main", "toast", "three"), repo, "")
     assert _FACT in third.briefing
     assert store.read("ada").sessions_participated == 2
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from witness.config.town import Town
-from witness.launch.environment import helper_environment, polecat_environment
+from witness.launch.environment import daemon_environ, polecat_environment
 from witness.names import GroupId
 
 GROUP = GroupId("main", "toast", "r1")
@@ -38,7 +38,7 @@ def test_a_helper_has_its_own_key_and_nothing_of_a_polecats(monkeypatch: pytest.
     monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-sidecars")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-mine")
     monkeypatch.setenv("GT_ROLE", "main/polecats/toast")
-    environment = helper_environment("GT_WITNESS_API_KEY")
+    environment = daemon_environ("GT_WITNESS_API_KEY")
     assert environment["GT_WITNESS_API_KEY"] == "sk-sidecars"
     assert "ANTHROPIC_API_KEY" not in environment
     assert "GT_ROLE" not in environment

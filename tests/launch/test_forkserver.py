@@ -20,7 +20,7 @@ from witness.assignment import Assignment
 from witness.errors import SpawnError
 from witness.journal import Journal
 from witness.launch.polecat import make_run_dir
-from witness.launch.sidecar_pool import Birth, Nursery
+from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool
 from witness.names import GroupId
 from witness.process.exit_status import ExitKind, recorded_exit
 from witness.process.exit_watch import wait_gone
@@ -48,10 +48,10 @@ class Home:
         Journal(self.runtime / "witness.db").close()
         stack.callback(self._end)
         self.started: list[ProcessId] = []
-        self._told: list[Birth] = []
+        self._told: list[SidecarLaunch] = []
 
-    def connection(self) -> Nursery:
-        made = Nursery(self.runtime, "GT_WITNESS_API_KEY")
+    def connection(self) -> SidecarPool:
+        made = SidecarPool(self.runtime, "GT_WITNESS_API_KEY")
         self._stack.callback(made.close)
         return made
 
@@ -73,12 +73,12 @@ class Home:
         )
         return replace(plain, **more)  # type: ignore[arg-type]
 
-    def start(self, name: str = "scope", *, nursery: Nursery | None = None, **more: object) -> ProcessId:
+    def start(self, name: str = "scope", *, nursery: SidecarPool | None = None, **more: object) -> ProcessId:
         process = (nursery or self.nursery).start(self.assignment(name, **more))
         self.started.append(process)
         return process
 
-    def await_news(self, kind: str, process: ProcessId) -> Birth:
+    def await_news(self, kind: str, process: ProcessId) -> SidecarLaunch:
         """The next piece of news of that kind about that process."""
         deadline = time.monotonic() + 20
         while True:

@@ -15,11 +15,11 @@ from tests.scripts import with_our_packages
 from tests.towns import make_town, supervised
 from witness.api import Witness
 from witness.cli import main
-from witness.cli.memory_provider import open_memory
+from witness.cli.memory_provider import memory_provider
 from witness.config.town import Town
 from witness.errors import UsageError
 from witness.journal import GroupState
-from witness.launch.spawn_request import Order, prepare
+from witness.launch.spawn_request import SpawnRequest, prepare
 
 _FACT = "the queue drops messages above 64 KB"
 
@@ -50,7 +50,7 @@ def _client(town: Town) -> str:
 
 def _live(witness: Witness, town: Town, client: str, task: str) -> dict[str, Any]:
     repo = town.root / "repo"
-    order = {"workdir": repo, "task": task, "agent": client, "memory": "ada", "remember": open_memory}
+    order = {"workdir": repo, "task": task, "agent": client, "memory": "ada", "remember": memory_provider}
     run = witness.spawn("toast", **order).group.run
     deadline = time.monotonic() + 40
     while (group := witness.journal.groups.get(run)) is None or group.state is not GroupState.NUKED:
@@ -83,7 +83,9 @@ def test_the_second_run_is_started_with_what_the_first_learned(town: Town) -> No
 def test_a_memory_that_cannot_be_had_starts_nothing(town: Town) -> None:
     with supervised(town) as witness:
         with pytest.raises(UsageError, match="not a usable name"):
-            witness.spawn("toast", workdir=town.root / "repo", agent=_client(town), memory="../x", remember=open_memory)
+            witness.spawn(
+                "toast", workdir=town.root / "repo", agent=_client(town), memory="../x", remember=memory_provider
+            )
         assert witness.polecats() == []
     assert not (town.root / "repo" / "_mdan").exists()
 
@@ -93,12 +95,12 @@ def test_a_molecule_gives_a_memory_and_the_flag_beats_it(town: Town) -> None:
     molecule.write_text('[vars.memory]\ndescription = "whose"\ndefault = "ada"\n')
 
     def memory(**more: Any) -> str:
-        order = Order("toast", workdir=town.root / "repo", molecule=str(molecule), agent="sh", **more)
+        order = SpawnRequest("toast", workdir=town.root / "repo", molecule=str(molecule), agent="sh", **more)
         return prepare(town, order).memory
 
-    assert memory(remember=open_memory) == "ada"
-    assert memory(remember=open_memory, variables={"memory": "bob"}) == "bob"
-    assert memory(remember=open_memory, memory="eve", variables={"memory": "bob"}) == "eve"
+    assert memory(remember=memory_provider) == "ada"
+    assert memory(remember=memory_provider, variables={"memory": "bob"}) == "bob"
+    assert memory(remember=memory_provider, memory="eve", variables={"memory": "bob"}) == "eve"
 
 
 @pytest.mark.real

@@ -16,7 +16,7 @@ import pytest
 from tests.programs import BY_NAME, Record, alive
 from witness.clock import SystemClock
 from witness.nuke.target import Target, foreign_to, is_inside
-from witness.nuke.terminate import Ended, end_groups
+from witness.nuke.terminate import TerminationResult, end_groups
 from witness.process.identity import ProcessId
 from witness.process.table import Table, identify, read_table
 
@@ -68,7 +68,7 @@ def _target(*recorded: ProcessId, run: str = "run1", marker: str = OURS) -> Targ
     return Target(run, marker, frozenset(recorded))
 
 
-def _end(*targets: Target, grace: float = GRACE) -> list[Ended]:
+def _end(*targets: Target, grace: float = GRACE) -> list[TerminationResult]:
     return end_groups(targets, _nobody, grace)
 
 
@@ -206,7 +206,7 @@ def test_many_groups_take_about_as_long_as_one(stage: Stage) -> None:
 
 def test_a_group_of_nobody_is_ended_at_once() -> None:
     began = time.monotonic()
-    assert _end(_target(), grace=30.0) == [Ended("run1", 0, (), pytest.approx(0.0, abs=1.0))]
+    assert _end(_target(), grace=30.0) == [TerminationResult("run1", 0, (), pytest.approx(0.0, abs=1.0))]
     assert time.monotonic() - began < 2
 
 

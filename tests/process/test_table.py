@@ -15,7 +15,7 @@ import pytest
 from tests.programs import BY_NAME, recording
 from witness.process import table
 from witness.process.identity import ProcessId
-from witness.process.table import Kinship, Markers, Row, ancestors, identify, is_alive, read_table, send
+from witness.process.table import GroupMembership, Markers, Row, ancestors, identify, is_alive, read_table, send
 
 LINUX_ONLY = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 MARKER = f"main/toast/{os.getpid()}"
@@ -177,32 +177,32 @@ def _ids(*pids: int) -> set[ProcessId]:
 
 def test_a_group_is_recorded_and_marked_processes_and_all_below_them() -> None:
     table = _table((1, 0), (10, 1), (11, 10), (12, 11), (20, 1), (21, 20), (30, 1))
-    kinship = Kinship(table, {ProcessId(20, 200): MARKER})
+    kinship = GroupMembership(table, {ProcessId(20, 200): MARKER})
     assert kinship.group(MARKER, _ids(10)) == _ids(10, 11, 12, 20, 21)
 
 
 def test_a_recorded_pid_that_belongs_to_somebody_else_now_counts_for_nothing() -> None:
-    kinship = Kinship(_table((1, 0), (10, 1), (11, 10)), {})
+    kinship = GroupMembership(_table((1, 0), (10, 1), (11, 10)), {})
     assert kinship.group(MARKER, {ProcessId(10, 7)}) == set()
 
 
 def test_foreign_ones_are_left_out_with_all_below_them() -> None:
     table = _table((1, 0), (10, 1), (11, 10), (12, 11), (13, 10))
-    assert Kinship(table, {}).group(MARKER, _ids(10), _ids(11)) == _ids(10, 13)
+    assert GroupMembership(table, {}).group(MARKER, _ids(10), _ids(11)) == _ids(10, 13)
 
 
 def test_a_child_that_carries_another_groups_marker_is_that_groups() -> None:
     table = _table((1, 0), (10, 1), (11, 10), (12, 11))
-    kinship = Kinship(table, {ProcessId(11, 110): f"{MARKER}-2"})
+    kinship = GroupMembership(table, {ProcessId(11, 110): f"{MARKER}-2"})
     assert kinship.group(MARKER, _ids(10)) == _ids(10)
     assert kinship.group(f"{MARKER}-2", set()) == _ids(11, 12)
 
 
 def test_a_defunct_process_is_nobody() -> None:
     table = {**_table((1, 0), (10, 1)), 11: Row(ProcessId(11, 110), 10, True)}
-    assert Kinship(table, {}).group(MARKER, _ids(10, 11)) == _ids(10)
+    assert GroupMembership(table, {}).group(MARKER, _ids(10, 11)) == _ids(10)
 
 
 def test_the_tops_of_a_set() -> None:
-    kinship = Kinship(_table((1, 0), (10, 1), (11, 10), (20, 1)), {})
-    assert set(kinship.tops(_ids(10, 11, 20))) == _ids(10, 20)
+    kinship = GroupMembership(_table((1, 0), (10, 1), (11, 10), (20, 1)), {})
+    assert set(kinship.roots(_ids(10, 11, 20))) == _ids(10, 20)

@@ -83,7 +83,7 @@ class Place:
 
     def close(self) -> None:
         """End everything that this town has started."""
-        helpers = [client.witness_process(self.town), self.witness._rounds.nursery.process()]
+        helpers = [client.witness_process(self.town), self.witness._reconciler.nursery.process()]
         members = [member.process for _, members in self.witness.polecats() for member in members]
         for process in (*helpers, *members):
             if process:

@@ -84,7 +84,7 @@ class Chaos:
             os.kill(process.pid, signal.SIGCONT)
 
     def nursery_dies(self) -> None:
-        self._kill(self.place.witness._rounds.nursery.process())
+        self._kill(self.place.witness._reconciler.nursery.process())
 
     def sidecar_dies(self) -> None:
         self._kill(self._one(MemberKind.SIDECAR))

@@ -85,7 +85,7 @@ def test_a_later_owner_of_a_recorded_pid_lives(place: Place, bystander: Callable
     before = ProcessId(pid, ticks - 1)
     spawned = place.spawn("toast", SLEEP)
     run, journal = spawned.group.run, place.witness.journal
-    journal.groups.saw(run, {before})
+    journal.groups.record_descendants(run, {before})
     agent = place.members("toast")["agent"]
     from dataclasses import replace
 
@@ -99,7 +99,7 @@ def test_a_later_owner_of_a_recorded_pid_lives(place: Place, bystander: Callable
 def test_a_process_of_unknown_age_lives(place: Place, bystander: Callable[..., Identity]) -> None:
     pid, ticks = bystander(SLEEP)
     spawned = place.spawn("toast", SLEEP)
-    place.witness.journal.groups.saw(spawned.group.run, {ProcessId(pid, 0)})
+    place.witness.journal.groups.record_descendants(spawned.group.run, {ProcessId(pid, 0)})
     place.witness.nuke(["toast"])
     assert alive((pid, ticks))
 
@@ -111,7 +111,7 @@ def test_the_tmux_server_lives(place: Place) -> None:
     reaper = place.members("toast")["reaper"].process
     assert reaper
     server = int(Path(f"/proc/{reaper.pid}/stat").read_text().rpartition(")")[2].split()[1])
-    place.witness.journal.groups.saw(spawned.group.run, {ProcessId(*identity(server))})
+    place.witness.journal.groups.record_descendants(spawned.group.run, {ProcessId(*identity(server))})
     who = identity(server)
     [nuked] = place.witness.nuke(["toast"])
     assert nuked.result
@@ -124,7 +124,7 @@ def test_the_caller_and_its_ancestors_live(place: Place) -> None:
     """Recorded as seen by mistake, they are still no target: the test itself and whoever started it."""
     spawned = place.spawn("toast", SLEEP)
     line = {ProcessId(*identity(os.getpid())), ProcessId(*identity(os.getppid()))}
-    place.witness.journal.groups.saw(spawned.group.run, line)
+    place.witness.journal.groups.record_descendants(spawned.group.run, line)
     [nuked] = place.witness.nuke(["toast"])
     assert nuked.result
     assert nuked.result.survivors == ()

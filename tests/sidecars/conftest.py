@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.observer.factory import Parts, assemble
+from sidecars.observer.factory import Components, assemble
 from sidecars.observer.inject.gate import Gates
 from sidecars.observer.judge.verdict import Judge, Verdict
 from sidecars.observer.observe.observation import Observation
-from sidecars.observer.pipeline import Observer
+from sidecars.observer.pipeline import DecisionPipeline
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.config.settings import Settings
@@ -110,20 +110,20 @@ class SlowJudge(ScriptedJudge):
 
 
 @pytest.fixture
-def make_observer(assignment: Assignment, journal: Journal, clock: ManualClock) -> Callable[..., Observer]:
+def make_observer(assignment: Assignment, journal: Journal, clock: ManualClock) -> Callable[..., DecisionPipeline]:
     """An observer with a judge of the test's choice; fields of the type, and settings, may be changed."""
 
     def make(
         mind: Judge, /, name: str = "scope", settings: Settings | None = None, deliverer: Any = None, **fields: Any
-    ) -> Observer:
+    ) -> DecisionPipeline:
         kind = replace(SidecarType(name=name, judge="rules", cooldown=0.0, gap=0.0), **fields)
         mine = replace(assignment, name=name)
         gates = Gates(kind, mine, settings or Settings(), journal, clock)
-        return Observer(kind, mine, judge=mind, gates=gates, journal=journal, clock=clock, deliverer=deliverer)
+        return DecisionPipeline(kind, mine, judge=mind, gates=gates, journal=journal, clock=clock, deliverer=deliverer)
 
     return make
 
 
 @pytest.fixture
-def scope(assignment: Assignment) -> Parts:
+def scope(assignment: Assignment) -> Components:
     return assemble(assignment)

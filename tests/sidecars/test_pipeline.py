@@ -11,7 +11,7 @@ from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
-from sidecars.observer.pipeline import Observer
+from sidecars.observer.pipeline import DecisionPipeline
 from tests.sidecars.conftest import ScriptedJudge, SlowJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock
@@ -28,7 +28,7 @@ def queue(assignment: Assignment, clock: ManualClock) -> NudgeQueue:
     return NudgeQueue(Path(assignment.queue), clock)
 
 
-def test_every_verdict_is_in_the_ledger(make_observer: Callable[..., Observer], journal: Journal) -> None:
+def test_every_verdict_is_in_the_ledger(make_observer: Callable[..., DecisionPipeline], journal: Journal) -> None:
     observer = make_observer(ScriptedJudge([Verdict(False, observation="e1"), SIGNAL]))
     observer.take(SEEN, "7:1")
     assert [(each.outcome, each.event) for each in journal.decisions.of("run-1")] == [
@@ -38,7 +38,9 @@ def test_every_verdict_is_in_the_ledger(make_observer: Callable[..., Observer], 
     assert journal.decisions.cursor("run-1", "scope") == "7:1"
 
 
-def test_nothing_seen_still_moves_the_position(make_observer: Callable[..., Observer], journal: Journal) -> None:
+def test_nothing_seen_still_moves_the_position(
+    make_observer: Callable[..., DecisionPipeline], journal: Journal
+) -> None:
     judge = ScriptedJudge()
     make_observer(judge).take([], "7:9")
     assert judge.asked == []
@@ -46,7 +48,7 @@ def test_nothing_seen_still_moves_the_position(make_observer: Callable[..., Obse
 
 
 def test_a_deferred_signal_waits_in_the_queue(
-    make_observer: Callable[..., Observer], assignment: Assignment, clock: ManualClock, queue: NudgeQueue
+    make_observer: Callable[..., DecisionPipeline], assignment: Assignment, clock: ManualClock, queue: NudgeQueue
 ) -> None:
     make_observer(ScriptedJudge([SIGNAL]), name="first").take(SEEN)
     mine = replace(assignment, name="second")
@@ -65,7 +67,7 @@ def test_a_deferred_signal_waits_in_the_queue(
 
 @pytest.mark.parametrize("judge", [ScriptedJudge(), SlowJudge()])
 def test_a_judge_that_trips_is_silent_and_visible(
-    make_observer: Callable[..., Observer], journal: Journal, judge: ScriptedJudge
+    make_observer: Callable[..., DecisionPipeline], journal: Journal, judge: ScriptedJudge
 ) -> None:
     observer = make_observer(judge, batch=0.0)  # it has no answers, so it raises
     observer.take(SEEN, "7:1")
@@ -77,7 +79,7 @@ def test_a_judge_that_trips_is_silent_and_visible(
 
 
 def test_what_a_model_could_not_judge_is_asked_again(
-    make_observer: Callable[..., Observer], journal: Journal, clock: ManualClock
+    make_observer: Callable[..., DecisionPipeline], journal: Journal, clock: ManualClock
 ) -> None:
     failure = Verdict(False, error="overloaded_error 529", passing=True, usage=Usage(calls=1))
     judge = SlowJudge([failure], [SIGNAL])
@@ -95,7 +97,7 @@ def test_what_a_model_could_not_judge_is_asked_again(
     assert judge.asked == [SEEN, SEEN]
 
 
-def test_an_old_backlog_is_worth_no_call(make_observer: Callable[..., Observer], clock: ManualClock) -> None:
+def test_an_old_backlog_is_worth_no_call(make_observer: Callable[..., DecisionPipeline], clock: ManualClock) -> None:
     judge = SlowJudge([Verdict(False)])
     observer = make_observer(judge, judge="model", batch=0.0)
     old = [replace(SEEN[0], id=f"o{n}", time=clock.wall() - 3600) for n in range(500)]
@@ -104,12 +106,12 @@ def test_an_old_backlog_is_worth_no_call(make_observer: Callable[..., Observer],
     assert [len(asked) for asked in judge.asked] == [1]
 
 
-def test_a_judge_cannot_make_up_what_it_saw(make_observer: Callable[..., Observer]) -> None:
+def test_a_judge_cannot_make_up_what_it_saw(make_observer: Callable[..., DecisionPipeline]) -> None:
     observer = make_observer(ScriptedJudge([replace(SIGNAL, observation="invented")]))
     assert [decision.event for decision in observer.take(SEEN)] == ["e2"]
 
 
-def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., Observer], journal: Journal) -> None:
+def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., DecisionPipeline], journal: Journal) -> None:
     class Full:
         def enqueue(self, decision: Decision, deliver_after: float) -> str:
             raise QueueFullError("50 wait")
@@ -120,7 +122,7 @@ def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., Observer], j
 
 
 def test_killed_between_the_ledger_and_the_queue(
-    make_observer: Callable[..., Observer],
+    make_observer: Callable[..., DecisionPipeline],
     assignment: Assignment,
     clock: ManualClock,
     journal: Journal,
@@ -145,7 +147,7 @@ def test_killed_between_the_ledger_and_the_queue(
 
 
 def test_killed_between_the_queue_and_the_ledger(
-    make_observer: Callable[..., Observer],
+    make_observer: Callable[..., DecisionPipeline],
     assignment: Assignment,
     clock: ManualClock,
     journal: Journal,

@@ -4,24 +4,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.definition.sidecar_type import Confidence
-from sidecars.observer.factory import Parts, assemble
+from sidecars.observer.factory import Components, assemble
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.recorded import Moment
+from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.tuning.replay import replay
 from tests.sidecars.conftest import SlowJudge, tool_event
 from tests.sidecars.observe.test_screen import EDIT, screen
 from witness.assignment import Assignment
 
 
-def edits(*seconds: float) -> list[Moment]:
+def edits(*seconds: float) -> list[RecordedEvent]:
     return [
-        Moment(1000.0 + at, f"e{at}", tool_event("Edit", file_path=f"src/private/{at}.py", new_string="x"))
+        RecordedEvent(1000.0 + at, f"e{at}", tool_event("Edit", file_path=f"src/private/{at}.py", new_string="x"))
         for at in seconds
     ]
 
 
-def test_what_when_and_why(scope: Parts, assignment: Assignment) -> None:
-    done = replay(scope, assignment, [*edits(0, 3600), Moment(5000.0, "r", tool_event("Read", file_path="README"))])
+def test_what_when_and_why(scope: Components, assignment: Assignment) -> None:
+    done = replay(
+        scope, assignment, [*edits(0, 3600), RecordedEvent(5000.0, "r", tool_event("Read", file_path="README"))]
+    )
     assert [(each.time, each.reason) for each in done.spoken] == [
         (1000.0, "edited-what-is-not"),
         (4600.0, "edited-what-is-not"),
@@ -37,7 +39,7 @@ def test_cooldowns_run_on_the_recordings_clock(assignment: Assignment) -> None:
     assert [each.outcome for each in done.decisions] == ["injected", "refused", "injected"]
 
 
-def test_a_slow_judge_is_asked_when_its_time_comes(scope: Parts, assignment: Assignment) -> None:
+def test_a_slow_judge_is_asked_when_its_time_comes(scope: Components, assignment: Assignment) -> None:
     verdict = Verdict(True, "wrote: src/private/1.py", Confidence.HIGH, message="It was wrong.")
     judge = SlowJudge([verdict], [Verdict(False)])
     parts = replace(scope, judge=judge, kind=replace(scope.kind, judge="model", batch=5.0))
@@ -51,7 +53,7 @@ def test_an_estimate_asks_nobody(assignment: Assignment) -> None:
     mine = replace(assignment, type="specs", name="specs", argument="spec.md")
     parts = replace(assemble(mine), kind=replace(assemble(mine).kind, judge="rules+model"))
     moments = [
-        Moment(1000.0 + 60 * n, f"e{n}", tool_event("Edit", file_path="src/a.py", new_string=f"x{n}"))
+        RecordedEvent(1000.0 + 60 * n, f"e{n}", tool_event("Edit", file_path="src/a.py", new_string=f"x{n}"))
         for n in range(60)
     ]
     done = replay(parts, mine, moments, estimate=True)
@@ -60,7 +62,7 @@ def test_an_estimate_asks_nobody(assignment: Assignment) -> None:
     assert done.spoken == ()
 
 
-def test_screens_are_replayed_too(scope: Parts, assignment: Assignment) -> None:
+def test_screens_are_replayed_too(scope: Components, assignment: Assignment) -> None:
     frames = [screen("● Bash(ls)\n  ⎿  a\n"), screen(EDIT.replace("src/sum.py", "src/private/sum.py"))]
-    done = replay(scope, assignment, [Moment(20.0 * n, f"s{n}", screen=frame) for n, frame in enumerate(frames)])
+    done = replay(scope, assignment, [RecordedEvent(20.0 * n, f"s{n}", screen=frame) for n, frame in enumerate(frames)])
     assert [each.event.startswith("pane-") for each in done.spoken] == [True]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import sidecars
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.inject.deliver import address, compose
 from sidecars.observer.judge.model_prompt import system_prompt
 from sidecars.observer.judge.verdict import Verdict
@@ -128,7 +128,7 @@ def test_what_a_sidecar_says_is_trimmed() -> None:
 
 
 def test_every_model_judge_is_asked_for_the_style() -> None:
-    assert STYLE_BLOCK in system_prompt(SidecarType(name="specs", judge="model"), Material())
+    assert STYLE_BLOCK in system_prompt(SidecarType(name="specs", judge="model"), Context())
 
 
 @pytest.mark.parametrize(

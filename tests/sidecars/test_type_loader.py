@@ -41,7 +41,7 @@ def test_a_type_of_ones_own(tmp_path: Path) -> None:
     write(
         tmp_path / ".gt" / "sidecars" / "naming",
         sidecar="judge: rules\nrules:\n  - {name: r, tools: Write, snippet: s}\n",
-        snippets="s: Said.\n",
+        snippets="s: PriorInjection.\n",
     )
     assert "naming" in type_names(tmp_path)
     assert load_type("naming", tmp_path).rules[0].tools == ("Write",)
@@ -79,7 +79,7 @@ def test_an_unknown_type_names_those_that_are_known() -> None:
     ],
 )
 def test_faults_name_file_line_and_key(tmp_path: Path, sidecar: str, fault: str) -> None:
-    write(tmp_path / ".gt" / "sidecars" / "own", sidecar=sidecar, snippets="s: Said.\n", prompt="Look.\n")
+    write(tmp_path / ".gt" / "sidecars" / "own", sidecar=sidecar, snippets="s: PriorInjection.\n", prompt="Look.\n")
     with pytest.raises(DeclarationError) as raised:
         load_type("own", tmp_path)
     assert fault in str(raised.value)

@@ -34,9 +34,9 @@ from witness.supervise.actions import (
     MoveGroup,
     MoveMember,
     Nuke,
-    Remember,
     ReportZombie,
     Saw,
+    SetDetail,
     StartSidecar,
     Tell,
 )
@@ -111,14 +111,14 @@ def test_a_zombie_whose_witness_was_killed_is_ended_by_the_next() -> None:
 
 def test_a_missing_session_with_a_living_agent_must_be_missing_twice() -> None:
     once = plan(snapshot(found(group(), HEALTHY, session=ABSENT)))
-    assert once == [Remember(RUN, "session_missing", NOW)]
+    assert once == [SetDetail(RUN, "session_missing", NOW)]
     remembered = group(details={"session_missing": NOW - 10, "activity": "", "activity_at": NOW})
     assert plan(snapshot(found(remembered, HEALTHY, session=ABSENT))) == _zombie("session-gone")
 
 
 def test_a_session_that_is_back_is_forgiven() -> None:
     remembered = group(details={"session_missing": NOW - 10, "activity": "", "activity_at": NOW})
-    assert plan(snapshot(found(remembered, HEALTHY))) == [Remember(RUN, "session_missing", None)]
+    assert plan(snapshot(found(remembered, HEALTHY))) == [SetDetail(RUN, "session_missing", None)]
 
 
 @pytest.mark.parametrize("details", [{}, {"session_missing": NOW - 10}])
@@ -296,16 +296,16 @@ def test_silence_ends_a_polecat_only_where_the_town_says_so() -> None:
 def test_a_sign_of_life_takes_the_report_back() -> None:
     seen = replace(_silent(9999.0, zombie="hung"), activity="another")
     assert plan(snapshot(seen)) == [
-        Remember(RUN, "activity", "another"),
-        Remember(RUN, "activity_at", NOW),
+        SetDetail(RUN, "activity", "another"),
+        SetDetail(RUN, "activity_at", NOW),
         ReportZombie(RUN, ""),
     ]
 
 
 def test_a_late_look_counts_silence_anew() -> None:
     assert plan(snapshot(_silent(9999.0), late=True)) == [
-        Remember(RUN, "activity", "token"),
-        Remember(RUN, "activity_at", NOW),
+        SetDetail(RUN, "activity", "token"),
+        SetDetail(RUN, "activity_at", NOW),
     ]
 
 
@@ -314,7 +314,7 @@ def test_a_late_look_counts_silence_anew() -> None:
 
 def _sidecar_plan(each: MemberFact, **more: object) -> list[Action]:
     seen = found(group(GroupState.DEGRADED), each)
-    return [a for a in plan(snapshot(seen, **more)) if not isinstance(a, MoveGroup | Remember | ReportZombie)]
+    return [a for a in plan(snapshot(seen, **more)) if not isinstance(a, MoveGroup | SetDetail | ReportZombie)]
 
 
 def test_a_crash_is_answered_at_once() -> None:

@@ -37,7 +37,7 @@ from witness.supervise.actions import (
     StartSidecar,
     Tell,
 )
-from witness.supervise.executor import Actor, Deeds
+from witness.supervise.executor import Executor, PatrolResult
 from witness.supervise.plan import plan
 from witness.supervise.snapshot import Presence, Snapshot
 
@@ -58,7 +58,7 @@ class Histories(RuleBasedStateMachine):
         self.nursery = FakeNursery(self.world)
         town = Town.init(Path(self._folder.name))
         parts: tuple[Any, ...] = (town, self.journal, FakeTmux(), self.nursery, self.world.clock)
-        self.actor = Actor(*parts)
+        self.actor = Executor(*parts)
         self._send, executor.send = executor.send, lambda process, number: self.world.kill(process)
         self._runs = 0
         self._looked_at = self.world.clock.monotonic()
@@ -120,7 +120,7 @@ class Histories(RuleBasedStateMachine):
         """For any run there ever was: what is meant for an earlier one reaches no later one."""
         run = data.draw(st.sampled_from([f"run{number + 1}" for number in range(self._runs)]))
         before = {group.id.run: group.intent for group in self.living()}
-        taken = self.journal.groups.want(run, intent, self.world.clock.monotonic())
+        taken = self.journal.groups.set_intent(run, intent, self.world.clock.monotonic())
         after = {group.id.run: group.intent for group in self.living()}
         assert {each for each in before if before[each] is not after[each]} == ({run} if taken else set())
 
@@ -233,7 +233,7 @@ class Histories(RuleBasedStateMachine):
         note(f"{'late ' if snapshot.late else ''}{'look' if snapshot.deep else 'glance'}: {actions}")
         assert plan(snapshot) == actions
         self._judge(actions, snapshot)
-        deeds = Deeds()
+        deeds = PatrolResult()
         for action in actions if stop_after is None else actions[:stop_after]:
             if isinstance(action, EndOrphans):
                 for process in action.processes:
@@ -247,7 +247,7 @@ class Histories(RuleBasedStateMachine):
         if moved and stop_after is None:
             self._carry_out(self.world.look(self.journal, SETTINGS, deep=False, runs=moved, late=snapshot.late))
 
-    def _nuke(self, run: str, reason: str, deeds: Deeds, whole: bool) -> None:
+    def _nuke(self, run: str, reason: str, deeds: PatrolResult, whole: bool) -> None:
         target = self.actor.begin_nuke(run, reason)
         if target and whole:
             self.actor.finish_nuke(self.world.end(target), deeds)

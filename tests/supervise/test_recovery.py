@@ -133,7 +133,7 @@ def killed_while_serving(place: Place, every: int, what: str) -> int:
         if what == "respawn":
             place.kill(scope.process)
         else:
-            place.witness.journal.groups.want(spawned.group.run, Intent.DONE, time.monotonic(), "COMPLETED")
+            place.witness.journal.groups.set_intent(spawned.group.run, Intent.DONE, time.monotonic(), "COMPLETED")
         child = mortal(place, "serve", step=step, moment=moment)
 
         def goal(name: str = name, old: object = scope.process) -> bool:
@@ -186,9 +186,9 @@ def test_an_unrecorded_sidecar_is_adopted_or_ended(scoped: Place) -> None:
 def test_of_two_of_the_same_sidecar_the_unrecorded_one_is_ended(scoped: Place) -> None:
     spawned = scoped.spawn("x", AGENT, sidecars="scope:issue.md")
     (scope,) = spawned.sidecars
-    rounds = scoped.witness._rounds
+    reconciler = scoped.witness._reconciler
     group = scoped.witness.find("x")
-    second = rounds.nursery.start(rounds.actor._assignment(group, scoped.members("x")["scope"]))
+    second = reconciler.nursery.start(reconciler.actor._assignment(group, scoped.members("x")["scope"]))
     patrolled(scoped, lambda: not is_alive(second), "the second one lives")
     assert scope.process
     assert is_alive(scope.process)

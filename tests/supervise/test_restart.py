@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from witness.config.settings import Settings
-from witness.supervise.restart import Verdict, after_crash
+from witness.supervise.restart import RestartDecision, after_crash
 
 SETTINGS = Settings(backoff_base=1.0, backoff_ceiling=10.0, intensity=5, intensity_window=60.0, failed_decay=900.0)
 
 
-def _crash_at(*instants: float, salt: str = "run/scope", settings: Settings = SETTINGS) -> list[Verdict]:
-    verdicts: list[Verdict] = []
+def _crash_at(*instants: float, salt: str = "run/scope", settings: Settings = SETTINGS) -> list[RestartDecision]:
+    verdicts: list[RestartDecision] = []
     for now in instants:
         verdicts.append(after_crash(verdicts[-1].crashes if verdicts else (), now, settings, salt))
     return verdicts
@@ -19,7 +19,7 @@ def _crash_at(*instants: float, salt: str = "run/scope", settings: Settings = SE
 
 def test_the_first_respawn_is_immediate() -> None:
     (first,) = _crash_at(100.0)
-    assert first == Verdict((100.0,), 100.0, spent=False)
+    assert first == RestartDecision((100.0,), 100.0, spent=False)
 
 
 def test_each_further_wait_doubles_with_jitter_below_half() -> None:

@@ -105,7 +105,7 @@ def test_done_that_nobody_carried_out_is_done_stuck(scoped: Place) -> None:
     """The Witness was down; a patrol finds it by its class and ends it."""
     (scoped.town.root / "settings" / "witness.yaml").write_text("done_grace: 0.2s\ndone_settle: 10ms\nstop_grace: 1s\n")
     spawned = scoped.spawn("x", AGENT, sidecars="scope:issue.md")
-    scoped.witness.journal.groups.want(spawned.group.run, Intent.DONE, time.monotonic() - 1, "COMPLETED")
+    scoped.witness.journal.groups.set_intent(spawned.group.run, Intent.DONE, time.monotonic() - 1, "COMPLETED")
     report = scoped.witness.patrol()
     assert report.zombies == [{"polecat": "main/x", "class": "done-stuck", "action": "nuked"}]
     assert report.nuked == ["main/x"]
@@ -256,7 +256,9 @@ def test_a_tmux_that_hangs_proves_nothing(place: Place) -> None:
     spawned = place.spawn("x", AGENT)
     server = identify(Tmux(place.town.socket).panes()[0].server)
     assert server
-    place.witness._rounds.tmux.run = lambda *a, **k: Tmux.run(place.witness._rounds.tmux, *a, **{**k, "timeout": 0.2})  # type: ignore[method-assign]
+    place.witness._reconciler.tmux.run = lambda *a, **k: Tmux.run(
+        place.witness._reconciler.tmux, *a, **{**k, "timeout": 0.2}
+    )  # type: ignore[method-assign]
     send(server, signal.SIGSTOP)
     try:
         for _ in range(2):
@@ -334,14 +336,14 @@ def test_a_killed_sidecar_is_replaced(scoped: Place, daemon: bool) -> None:
 def test_a_killed_nursery_takes_nobody_with_it(scoped: Place) -> None:
     spawned = scoped.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     (before,) = spawned.sidecars
-    nursery = scoped.witness._rounds.nursery.process()
+    nursery = scoped.witness._reconciler.nursery.process()
     scoped.kill(nursery)
     assert before.process
     assert is_alive(before.process)
     scoped.kill(before.process)
     until(lambda: scoped.members("x")["scope"].process not in (None, before.process), "not replaced")
     until(lambda: scoped.members("x")["scope"].state is MemberState.RUNNING, "it does not observe")
-    assert scoped.witness._rounds.nursery.process() != nursery
+    assert scoped.witness._reconciler.nursery.process() != nursery
 
 
 def test_a_hung_sidecar_is_replaced(scoped: Place) -> None:
@@ -467,7 +469,7 @@ def test_a_patrol_by_the_daemon_tells_what_it_ended(scoped: Place) -> None:
     (scoped.town.root / "settings" / "witness.yaml").write_text("patrol_interval: 1h\nstop_grace: 1s\n")
     scoped.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     scoped.spawn("y", ["sh", "-c", "trap '' TERM; while :; do sleep 60; done"], daemon=True)
-    scoped.witness.journal.groups.want(scoped.witness.find("y").id.run, Intent.NUKE, time.monotonic(), "test")
+    scoped.witness.journal.groups.set_intent(scoped.witness.find("y").id.run, Intent.NUKE, time.monotonic(), "test")
     report = scoped.witness.patrol()
     assert report.checked == 2
     assert report.nuked == ["main/y"]

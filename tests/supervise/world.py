@@ -11,7 +11,7 @@ from witness.config.settings import Settings
 from witness.errors import SpawnError
 from witness.journal import Group, GroupState, Journal, MemberKind
 from witness.nuke.target import Target
-from witness.nuke.terminate import Ended
+from witness.nuke.terminate import TerminationResult
 from witness.process.exit_status import UNKNOWN_EXIT, Exit
 from witness.process.identity import ProcessId
 from witness.supervise.snapshot import GroupFact, MemberFact, Presence, Snapshot
@@ -147,7 +147,7 @@ class World:
 
     # -- what acting comes to ---------------------------------------------------------------------------------------
 
-    def end(self, target: Target, run_is_marked: bool = True) -> Ended:
+    def end(self, target: Target, run_is_marked: bool = True) -> TerminationResult:
         """The end of a group: recorded processes, marked ones, and what is below them."""
         doomed = {each for each in target.recorded if each in self.alive} | (
             self.of(target.run) if run_is_marked else set()
@@ -156,7 +156,7 @@ class World:
             assert self.owners[process] == target.run, "a process of somebody else was about to be ended"
             self.kill(process)
         self.sessions.discard(target.run)
-        return Ended(target.run, len(doomed), (), 0.01)
+        return TerminationResult(target.run, len(doomed), (), 0.01)
 
 
 @dataclass

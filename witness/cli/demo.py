@@ -22,9 +22,9 @@ from witness.config.resources import molecules_dir
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.journal import Group, GroupState, MemberKind, MemberState
-from witness.launch.spawn_request import Order
+from witness.launch.spawn_request import SpawnRequest
 from witness.process.exit_watch import wait_gone
-from witness.process.table import Kinship, Markers, is_alive, read_table, send
+from witness.process.table import GroupMembership, Markers, is_alive, read_table, send
 from witness.tmux import Tmux
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def _show(witness: Witness, agent: str) -> None:
     console = Console(highlight=False)
     molecule = molecules_dir() / "mol-demo.toml"
     console.print(f"[bold]$ gt polecat spawn toast --molecule {molecule.name}[/bold]")
-    spawned = witness.carry_out(
-        Order(
+    spawned = witness.spawn_request(
+        SpawnRequest(
             "toast",
             workdir=witness.town.root / "repo",
             molecule=str(molecule),
@@ -174,7 +174,7 @@ def _summary(witness: Witness, group: Group, console: Console, killed: str) -> N
     table = read_table()
     recorded = {member.process for member in members if member.process} | witness.journal.groups.seen(run)
     alive = {each for each in recorded if is_alive(each, table)}
-    alive |= Kinship(table, Markers().read(table)).group(group.id.marker, ())
+    alive |= GroupMembership(table, Markers().read(table)).group(group.id.marker, ())
     session = Tmux(*witness.town.tmux_place).has_session(group.session)
     if alive or session:
         raise WitnessError(f"still alive: {sorted(each.pid for each in alive)}, session stands: {session}")

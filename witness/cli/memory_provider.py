@@ -9,11 +9,11 @@ from typing import Any
 from witness.cli.context import open_journal
 from witness.config.town import Town
 from witness.journal import GroupState
-from witness.launch.spawn_request import Remembered
+from witness.launch.spawn_request import MemoryContext
 from witness.names import GroupId
 
 
-def open_memory(agent: str, group: GroupId, workdir: Path, task: str) -> Remembered:
+def memory_provider(agent: str, group: GroupId, workdir: Path, task: str) -> MemoryContext:
     """Begin a session of an agent's memory for a polecat; see ``witness.launch.spawn_request.Remember``.
 
     Raises:
@@ -37,4 +37,4 @@ def open_memory(agent: str, group: GroupId, workdir: Path, task: str) -> Remembe
             return known is not None and known.state is GroupState.NUKED
 
         told = briefing(root, agent, task, group=group, is_over=is_over)
-    return Remembered(told, environment(root, agent), with_hooks)
+    return MemoryContext(told, environment(root, agent), with_hooks)

@@ -88,7 +88,7 @@ def _living(town: Town, target: str) -> Group:
 
 def _type(town: Town, group: Group, note: Nudge) -> None:
     text = message_format.line(note.to_fields())
-    refused = Typist(Tmux(town.socket)).insist(group.session, client_for(group.agent), text)
+    refused = Typist(Tmux(town.socket)).type_while_busy(group.session, client_for(group.agent), text)
     if refused:
         raise WitnessError(f"nothing was typed to {group.id.address}: {refused}; --mode queue waits for its next step")
 

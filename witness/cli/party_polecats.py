@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from witness.api import Witness
 from witness.clock import Clock
 from witness.journal import GroupState
-from witness.launch.spawn_request import Order, Remembered
+from witness.launch.spawn_request import MemoryContext, SpawnRequest
 from witness.names import GroupId
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Guests:
     def __enter__(self) -> Self:
         try:
             for agent in self._party.agents:
-                self._runs[agent] = self._witness.carry_out(self._order(agent)).group.run
+                self._runs[agent] = self._witness.spawn_request(self._order(agent)).group.run
         except BaseException:
             self._leave(0.0)
             raise
@@ -86,8 +86,8 @@ class Guests:
         groups = [self._witness.journal.groups.get(run) for run in self._runs.values()]
         self._witness.end([group for group in groups if group is not None and group.state is not GroupState.NUKED])
 
-    def _order(self, agent: str) -> Order:
-        return Order(
+    def _order(self, agent: str) -> SpawnRequest:
+        return SpawnRequest(
             polecat_name(agent),
             workdir=self._workdir,
             task=_TASK,
@@ -96,14 +96,14 @@ class Guests:
             remember=self._remember,
         )
 
-    def _remember(self, agent: str, group: GroupId, workdir: Path, task: str) -> Remembered:
+    def _remember(self, agent: str, group: GroupId, workdir: Path, task: str) -> MemoryContext:
         from sidecars.memory.paths import SESSION_VARIABLE
         from sidecars.memory.sessions import environment
         from sidecars.party.turn_mailbox import AGENT_VARIABLE, PARTY_VARIABLE
 
         own = {PARTY_VARIABLE: self._party.id, AGENT_VARIABLE: agent, SESSION_VARIABLE: self._party.id}
         # The end of the party saves the memories, so the client's own end need not.
-        return Remembered(self._briefings[agent], {**environment(self._root, agent), **own}, _unchanged)
+        return MemoryContext(self._briefings[agent], {**environment(self._root, agent), **own}, _unchanged)
 
 
 def _unchanged(settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,11 +12,11 @@ from witness.api import Nuked, Witness
 from witness.cli.context import print_json
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
-from witness.cli.memory_provider import open_memory
+from witness.cli.memory_provider import memory_provider
 from witness.cli.undo_on_signal import undone_when_told_to_end
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError
-from witness.launch.spawn_request import Order
+from witness.launch.spawn_request import SpawnRequest
 
 
 @click.group()
@@ -69,7 +69,7 @@ def spawn(
     """Start a polecat NAME in its own tmux session, with its sidecars."""
     if task and issue:
         raise UsageError("--task and --issue both say what is to be done: give one of them")
-    order = Order(
+    order = SpawnRequest(
         name,
         rig,
         workdir,
@@ -81,10 +81,10 @@ def spawn(
         not no_witness,
         issue=issue,
         memory=memory,
-        remember=open_memory,
+        remember=memory_provider,
     )
     with undone_when_told_to_end(), Witness(_town_for(workdir)) as witness:
-        spawned = witness.carry_out(order)
+        spawned = witness.spawn_request(order)
     if as_json:
         print_json(spawned.as_json())
         return

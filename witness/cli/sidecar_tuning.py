@@ -17,7 +17,7 @@ from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from sidecars.observer.observe.recorded import Moment
+    from sidecars.observer.observe.recorded import RecordedEvent
     from sidecars.tuning.cases import Case
     from sidecars.tuning.evaluate import Score
     from sidecars.tuning.replay import Replay
@@ -77,12 +77,12 @@ def replay_command(
 
 
 def _replay(
-    moments: list[Moment], spec: str, task: str, judge: str, estimate: bool, workdir: Path | None, run_dir: str
+    moments: list[RecordedEvent], spec: str, task: str, judge: str, estimate: bool, workdir: Path | None, run_dir: str
 ) -> Replay:
     from sidecars.definition.sidecar_type import variant
     from sidecars.definition.type_loader import load_type
     from sidecars.observer.context import gather
-    from sidecars.observer.factory import furnish
+    from sidecars.observer.factory import build_components
     from sidecars.observer.standalone import private_assignment
     from sidecars.tuning.replay import replay
 
@@ -94,7 +94,7 @@ def _replay(
         kind = variant(kind, judge)
     assignment = replace(private_assignment(name, argument, place.resolve(), run_dir), task=task)
     material = gather(kind, assignment)
-    parts = furnish(kind, material, settings, place)
+    parts = build_components(kind, material, settings, place)
     if estimate and kind.asks_model:
         return replay(replace(parts, kind=kind), assignment, moments, estimate=True)
     if parts.lack:
@@ -105,7 +105,7 @@ def _replay(
         parts.judge.close()
 
 
-def _recorded_in(moments: list[Moment]) -> Path | None:
+def _recorded_in(moments: list[RecordedEvent]) -> Path | None:
     found = next((str(each.payload["cwd"]) for each in moments if each.payload and each.payload.get("cwd")), "")
     return Path(found) if found and Path(found).is_dir() else None
 

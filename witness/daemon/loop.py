@@ -22,18 +22,18 @@ from typing import Any
 
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
-from witness.daemon.request_server import SOCKET, AskedPatrol, Caller, Callers
+from witness.daemon.request_server import SOCKET, AskedPatrol, Callers, Connection
 from witness.errors import JournalError, WitnessError
 from witness.ipc.client import record_process
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
 from witness.nuke.target import Target
-from witness.nuke.terminate import Ended, end_groups, unfinished
+from witness.nuke.terminate import TerminationResult, end_groups, unfinished
 from witness.process.exit_watch import open_exit_handle
 from witness.process.identity import ProcessId
 from witness.process.table import identify, look_up
 from witness.supervise.delivery_round import TICK
-from witness.supervise.executor import Deeds
-from witness.supervise.reconcile import Rounds, report
+from witness.supervise.executor import PatrolResult
+from witness.supervise.reconcile import Reconciler, report
 
 # A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
 # limit on somebody's silence is longer, so nobody who slept with us is taken for dead.
@@ -54,12 +54,12 @@ class Daemon:
     def __init__(self, town: Town, *, linger: bool = False, clock: Clock | None = None) -> None:
         self._town, self._linger, self._clock = town, linger, clock or SystemClock()
         self._journal = Journal(town.journal_path)
-        self._rounds = Rounds(town, self._journal, self._clock)
+        self._reconciler = Reconciler(town, self._journal, self._clock)
         self._selector = selectors.DefaultSelector()
         self._callers = Callers(self._selector)
         self._watched: dict[ProcessId, int] = {}
         self._nukes: set[str] = set()
-        self._ended: deque[Ended] = deque()
+        self._ended: deque[TerminationResult] = deque()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._nursery_handle = self._nursery_generation = -1
         self._stopping = False
@@ -91,7 +91,7 @@ class Daemon:
         try:
             while not self._stopping:
                 try:
-                    if self._is_homeless():
+                    if self._runtime_dir_replaced():
                         _say(f"{self._town.root} was moved or deleted: this Witness leaves; its polecats live on")
                         return
                     self._turn()
@@ -106,7 +106,7 @@ class Daemon:
         finally:
             self._close()
 
-    def _is_homeless(self) -> bool:
+    def _runtime_dir_replaced(self) -> bool:
         """Whether our working directory is not the town's runtime any more: whoever asks there needs a new Witness."""
         try:
             here = os.stat(".")  # noqa: PTH116 - at each turn
@@ -123,13 +123,13 @@ class Daemon:
             if thread.name == "nuke":
                 thread.join()
         try:
-            self._take_results(Deeds())
+            self._take_results(PatrolResult())
             self._journal.note(self._clock.wall(), "witness-stopped", pid=os.getpid())
         except JournalError as error:
             _say(str(error))
         for name in (SOCKET, "witness.json"):
             Path(name).unlink(missing_ok=True)  # in our own folder, also when another town stands in its old place
-        self._rounds.close()
+        self._reconciler.close()
         self._journal.close()
         self._selector.close()
         self._callers.close()
@@ -137,17 +137,17 @@ class Daemon:
     def _without_journal(self, error: JournalError) -> None:
         """Nothing may be done that cannot be recorded: say so, and try again at the next interval."""
         _say(str(error))
-        self._next_look = self._clock.monotonic() + self._rounds.observer.settings("").patrol_interval
+        self._next_look = self._clock.monotonic() + self._reconciler.observer.settings("").patrol_interval
         select.select([], [], [], _PAUSE_SECONDS)
         try:
             fresh = Journal(self._town.journal_path)
         except JournalError:
             return
         self._journal.close()
-        self._rounds.close()
+        self._reconciler.close()
         self._forget_nursery()
         self._journal = fresh
-        self._rounds = Rounds(self._town, fresh, self._clock)
+        self._reconciler = Reconciler(self._town, fresh, self._clock)
 
     # -- one turn ---------------------------------------------------------------------------------------------------
 
@@ -159,23 +159,23 @@ class Daemon:
         late = self._is_late(max(first, now), now)
         for key, _ in events:
             touched |= self._handle(key)
-        for news in self._rounds.nursery.news():
+        for news in self._reconciler.nursery.news():
             touched.add(news.run)
         self._watch_nursery()
         now = self._clock.monotonic()
         touched |= {run for run, at in self._due.items() if at <= now}
-        deeds = Deeds()
-        self._take_results(deeds)
+        outcome = PatrolResult()
+        self._take_results(outcome)
         if touched:
-            self._begin(self._rounds.glance(touched, self._nukes, deeds, late=late), deeds)
+            self._begin(self._reconciler.quick_snapshot(touched, self._nukes, outcome, late=late), outcome)
             self._schedule(touched)
         if now >= self._next_look:
-            self._full_look(deeds)
+            self._full_look(outcome)
         if now >= self._next_tick:
-            self._tick(deeds)
-        for error in (*deeds.errors, *self._rounds.observer.complaints):
+            self._tick(outcome)
+        for error in (*outcome.errors, *self._reconciler.observer.complaints):
             _say(error)
-        self._rounds.observer.complaints.clear()
+        self._reconciler.observer.complaints.clear()
         self._answer_waiting()
 
     def _is_late(self, planned: float, began: float) -> bool:
@@ -186,28 +186,30 @@ class Daemon:
             began: when the turn began.
         """
         woke = self._clock.monotonic()
-        interval = self._rounds.observer.settings("").patrol_interval
+        interval = self._reconciler.observer.settings("").patrol_interval
         if max(woke - planned, began - self._woke) > interval * _LATE_INTERVALS:
             # Those who stood still with us need a moment as well to show that they live.
             self._trust_ages_from = woke + interval
         self._woke = woke
         return woke < self._trust_ages_from
 
-    def _tick(self, deeds: Deeds) -> None:
+    def _tick(self, outcome: PatrolResult) -> None:
         """Idle agents are looked at oftener than the whole town; without groups there is nothing to look at."""
         groups = self._journal.groups.living()
         self._next_tick = self._clock.monotonic() + TICK if groups else self._next_look + TICK
-        deeds.errors.extend(self._rounds.deliveries.tick(groups))
+        outcome.errors.extend(self._reconciler.deliveries.tick(groups))
 
-    def _full_look(self, deeds: Deeds) -> int:
+    def _full_look(self, outcome: PatrolResult) -> int:
         self._journal.check_place()
-        interval = self._rounds.observer.settings("").patrol_interval
-        self._rounds.nursery.join()
+        interval = self._reconciler.observer.settings("").patrol_interval
+        self._reconciler.nursery.join()
         late = self._clock.monotonic() < self._trust_ages_from
-        checked, nukes = self._rounds.look(self._nukes, deeds, late=late)
+        checked, nukes = self._reconciler.look(self._nukes, outcome, late=late)
         # Gas Town's issue tracker has been asked about somebody new: its answer is wanted soon.
-        self._next_look = self._clock.monotonic() + (min(interval, 1.0) if self._rounds.follower.pending else interval)
-        self._begin(nukes, deeds)
+        self._next_look = self._clock.monotonic() + (
+            min(interval, 1.0) if self._reconciler.follower.pending else interval
+        )
+        self._begin(nukes, outcome)
         living = {group.id.run for group in self._journal.groups.living()}
         self._schedule(living)
         for run in set(self._due) - living:
@@ -216,7 +218,7 @@ class Daemon:
         return checked
 
     def _maybe_leave(self, needed: bool) -> None:
-        linger = self._rounds.observer.settings("").linger
+        linger = self._reconciler.observer.settings("").linger
         now = self._clock.monotonic()
         if needed:
             self._empty_since = None
@@ -241,7 +243,7 @@ class Daemon:
                 if member.process and member.state in (MemberState.RUNNING, MemberState.SPAWNING):
                     self._watch(run, member.process, member.kind)
             if group.intent is Intent.DONE and run not in self._nukes:
-                due.append(group.intent_at + self._rounds.observer.settings(group.id.rig).done_settle)
+                due.append(group.intent_at + self._reconciler.observer.settings(group.id.rig).done_settle)
             if due:
                 self._due[run] = min(due)
             else:
@@ -252,10 +254,10 @@ class Daemon:
     def _watch(self, run: str, process: ProcessId, kind: MemberKind) -> None:
         if process in self._watched:
             return
-        if kind is MemberKind.SIDECAR and self._rounds.nursery.fileno() is not None:
+        if kind is MemberKind.SIDECAR and self._reconciler.nursery.fileno() is not None:
             # The nursery tells of its own children's end, and only it knows their exit code.
             row = look_up(process.pid)
-            nursery = self._rounds.nursery.process()
+            nursery = self._reconciler.nursery.process()
             if row and nursery and row.parent == nursery.pid:
                 return
         handle = open_exit_handle(process)
@@ -264,7 +266,7 @@ class Daemon:
             self._selector.register(handle, selectors.EVENT_READ, (run, process))
 
     def _watch_nursery(self) -> None:
-        nursery = self._rounds.nursery
+        nursery = self._reconciler.nursery
         handle = nursery.fileno()
         current = -1 if handle is None else handle
         if (current, nursery.generation) == (self._nursery_handle, self._nursery_generation):
@@ -286,11 +288,15 @@ class Daemon:
     def _handle(self, key: selectors.SelectorKey) -> set[str]:
         """Take in one event; returns the runs that deserve a glance."""
         if key.data == "listener":
-            self._callers.welcome()
+            self._callers.accept()
         elif key.data == "wake":
             os.read(self._wake_read, 4096)
         elif key.data == "caller" and isinstance(key.fileobj, socket.socket):
-            return {run for caller, request in self._callers.hear(key.fileobj) for run in self._serve(caller, request)}
+            return {
+                run
+                for caller, request in self._callers.read_requests(key.fileobj)
+                for run in self._serve(caller, request)
+            }
         elif isinstance(key.data, tuple):
             run, process = key.data
             self._selector.unregister(key.fd)
@@ -300,7 +306,7 @@ class Daemon:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def _serve(self, caller: Caller, request: dict[str, Any]) -> set[str]:
+    def _serve(self, caller: Connection, request: dict[str, Any]) -> set[str]:
         """Do what somebody asks; returns the runs that deserve a glance for it."""
         run = str(request.get("run", ""))
         match request["op"]:
@@ -311,9 +317,9 @@ class Daemon:
                 caller.waits_for.add(run)
                 return {run}
             case "patrol":
-                deeds = Deeds()
-                checked = self._full_look(deeds)
-                caller.patrols.append(AskedPatrol(checked, deeds, set(self._nukes)))
+                outcome = PatrolResult()
+                checked = self._full_look(outcome)
+                caller.patrols.append(AskedPatrol(checked, outcome, set(self._nukes)))
             case "status":
                 groups = self._journal.groups.living()
                 answer = {"pid": os.getpid(), "groups": len(groups), "watched": len(self._watched)}
@@ -334,22 +340,22 @@ class Daemon:
                     self._callers.tell(caller, {"state": group.state if group else ""})
             for patrol in [each for each in caller.patrols if not each.ending]:
                 caller.patrols.remove(patrol)
-                self._callers.tell(caller, report(patrol.checked, patrol.deeds).as_json())
+                self._callers.tell(caller, report(patrol.checked, patrol.outcome).as_json())
 
     # -- ending groups ----------------------------------------------------------------------------------------------
 
-    def _begin(self, nukes: list[tuple[str, str]], deeds: Deeds) -> None:
+    def _begin(self, nukes: list[tuple[str, str]], outcome: PatrolResult) -> None:
         """End groups in a thread of their own, so that a stubborn one keeps nobody's respawn waiting."""
         fresh = [(run, reason) for run, reason in nukes if run not in self._nukes]
-        targets = [goal for run, reason in fresh if (goal := self._rounds.actor.begin_nuke(run, reason))]
+        targets = [goal for run, reason in fresh if (goal := self._reconciler.actor.begin_nuke(run, reason))]
         if not targets:
             return
         runs = [goal.run for goal in targets]
         self._nukes.update(runs)
-        foreign, grace = self._rounds.actor.foreign(runs), self._rounds.grace(runs)
+        foreign, grace = self._reconciler.actor.foreign(runs), self._reconciler.grace(runs)
 
         def work(goals: list[Target]) -> None:
-            results: list[Ended] = []
+            results: list[TerminationResult] = []
             try:
                 results = end_groups(goals, foreign, grace, clock=self._clock)
             finally:
@@ -360,16 +366,16 @@ class Daemon:
 
         threading.Thread(target=work, args=(targets,), name="nuke").start()
 
-    def _take_results(self, deeds: Deeds) -> None:
+    def _take_results(self, outcome: PatrolResult) -> None:
         while self._ended:
             ended = self._ended.popleft()
             self._nukes.discard(ended.run)
             waiting = [p for each in self._callers for p in each.patrols if ended.run in p.ending]
             for patrol in waiting:
                 patrol.ending.discard(ended.run)
-            mine = Deeds()
-            self._rounds.actor.finish_nuke(ended, mine)
-            for told in (deeds, *(patrol.deeds for patrol in waiting)):
+            mine = PatrolResult()
+            self._reconciler.actor.finish_nuke(ended, mine)
+            for told in (outcome, *(patrol.outcome for patrol in waiting)):
                 told.nuked += mine.nuked
                 told.errors += mine.errors
             self._schedule({ended.run})

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from witness.supervise.executor import Deeds
+from witness.supervise.executor import PatrolResult
 
 SOCKET = "witness.sock"
 # A caller that does not take its answer within this many seconds keeps nobody else waiting.
@@ -28,12 +28,12 @@ class AskedPatrol:
     """
 
     checked: int
-    deeds: Deeds
+    outcome: PatrolResult
     ending: set[str]
 
 
 @dataclass
-class Caller:
+class Connection:
     """Somebody who is connected.
 
     Args:
@@ -59,9 +59,9 @@ class Callers:
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self._selector = selector
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._callers: dict[socket.socket, Caller] = {}
+        self._callers: dict[socket.socket, Connection] = {}
 
-    def __iter__(self) -> Iterator[Caller]:
+    def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._callers.values()))
 
     def listen(self) -> None:
@@ -71,14 +71,14 @@ class Callers:
         self._listener.listen(128)
         self._selector.register(self._listener, selectors.EVENT_READ, "listener")
 
-    def welcome(self) -> None:
+    def accept(self) -> None:
         """Take in one more."""
         connection, _ = self._listener.accept()
         connection.setblocking(False)
-        self._callers[connection] = Caller(connection)
+        self._callers[connection] = Connection(connection)
         self._selector.register(connection, selectors.EVENT_READ, "caller")
 
-    def hear(self, connection: socket.socket) -> Iterator[tuple[Caller, dict[str, Any]]]:
+    def read_requests(self, connection: socket.socket) -> Iterator[tuple[Connection, dict[str, Any]]]:
         """The whole requests that have come; what is none is answered here."""
         caller = self._callers[connection]
         try:
@@ -99,7 +99,7 @@ class Callers:
             else:
                 yield caller, request
 
-    def tell(self, caller: Caller, message: dict[str, Any]) -> None:
+    def tell(self, caller: Connection, message: dict[str, Any]) -> None:
         """Answer somebody; one who has left or does not read is forgotten."""
         try:
             caller.connection.settimeout(_TELL_SECONDS)

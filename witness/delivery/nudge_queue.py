@@ -190,7 +190,7 @@ class NudgeQueue:
         waiting = [(name, fields) for name in names if (fields := queue_files.read(self._path, name))]
         normal = [entry for entry in waiting if entry[1].get("priority") != "urgent"]
         for name, fields in (normal or waiting)[:1]:
-            queue_files.bury(self._path, name, fields, "made room for an urgent one")
+            queue_files.dead_letter(self._path, name, fields, "made room for an urgent one")
             queue_files.count_dropped(self._path)
         return True
 
@@ -269,9 +269,9 @@ class NudgeQueue:
         """It was not delivered after all: let it wait again in its old place."""
         queue_files.put_back(self._path, claim.claimed)
 
-    def bury(self, claim: Claim, reason: str) -> None:
+    def dead_letter(self, claim: Claim, reason: str) -> None:
         """It will not be delivered: to the dead-letter folder with it."""
-        queue_files.bury(self._path, claim.claimed, claim.fields, reason)
+        queue_files.dead_letter(self._path, claim.claimed, claim.fields, reason)
 
     def sweep(self) -> None:
         """Bury what has expired, put back what dead carriers hold, remove what was handed over; nothing is taken."""
@@ -294,7 +294,7 @@ class NudgeQueue:
         for name in queue_files.waiting(self._path):
             fields = queue_files.read(self._path, name)
             if fields and fields.get("kind") == kind and thread_id in ("", fields.get("thread_id")):
-                count += queue_files.bury(self._path, name, fields, "withdrawn by its sender")
+                count += queue_files.dead_letter(self._path, name, fields, "withdrawn by its sender")
         return count
 
     def pending(self) -> list[Claim]:
@@ -317,7 +317,7 @@ class NudgeQueue:
         """Put a nudge that was handed over and never arrived into the dead-letter folder."""
         fields = nudge.to_fields()
         self._write(nudge).rename(self.folder / file)
-        queue_files.bury(self._path, file, fields, reason)
+        queue_files.dead_letter(self._path, file, fields, reason)
 
     def close(self, reason: str) -> int:
         """Its agent has ended: all that waits or was claimed goes to the dead-letter folder.
@@ -329,7 +329,7 @@ class NudgeQueue:
         for name in (*queue_files.waiting(self._path), *queue_files.claims(self._path)):
             fields = queue_files.read(self._path, name)
             if fields and not queue_files.in_ledger(self._path, name, "drained"):
-                count += queue_files.bury(self._path, name, fields, reason)
+                count += queue_files.dead_letter(self._path, name, fields, reason)
             else:
                 queue_files.drop(self._path, name)
         queue_files.clear_finished(self._path)

@@ -221,7 +221,7 @@ class Typist:
                 return True
         return False
 
-    def insist(self, session: str, client: Client, text: str) -> str:
+    def type_while_busy(self, session: str, client: Client, text: str) -> str:
         """Type a text in although the agent may be at work; most clients take it up after the current step.
 
         Returns:

@@ -96,7 +96,7 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError:
-        set_aside(folder, name)
+        quarantine(folder, name)
         return None
     try:
         text = os.read(file, FILE_LIMIT)
@@ -110,11 +110,11 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
         nudge = None
     if isinstance(nudge, dict) and isinstance(nudge.get("message"), str) and nudge["message"].strip():
         return nudge
-    set_aside(folder, name)
+    quarantine(folder, name)
     return None
 
 
-def set_aside(folder: str, name: str) -> None:
+def quarantine(folder: str, name: str) -> None:
     """Move a file that is no nudge out of the way; it is kept for whoever wants to know what it was."""
     _move(folder, name, MALFORMED)
     log(folder, "malformed", name, {}, "not a nudge; kept in malformed/")
@@ -238,7 +238,7 @@ def clear_finished(folder: str) -> None:
         drop(folder, f"{DONE}/{name}")
 
 
-def bury(folder: str, name: str, nudge: dict[str, Any], reason: str) -> bool:
+def dead_letter(folder: str, name: str, nudge: dict[str, Any], reason: str) -> bool:
     """Move a nudge that will not be delivered to the dead-letter folder, and say why; False when it was gone."""
     if not os.path.lexists(f"{folder}/{name}"):
         return False
@@ -362,7 +362,7 @@ def recover(folder: str, now: float, delivered: Callable[[dict[str, Any]], bool]
             log(folder, "drained", claimed, nudge, "found in the transcript after its carrier died")
             finish(folder, claimed)
         elif in_ledger(folder, claimed, "put-back"):
-            bury(folder, claimed, nudge, "two carriers died with it")
+            dead_letter(folder, claimed, nudge, "two carriers died with it")
         elif put_back(folder, claimed):
             log(folder, "put-back", claimed, nudge, "its carrier died")
 
@@ -379,7 +379,7 @@ def _bury_expired(folder: str, name: str, nudge: dict[str, Any], now: float) -> 
     expires = instant(nudge.get("expires_at"))
     if not expires or expires > now:
         return False
-    bury(folder, name, nudge, "expired before the agent took a step")
+    dead_letter(folder, name, nudge, "expired before the agent took a step")
     return True
 
 
@@ -403,7 +403,7 @@ def claim_due(folder: str, now: float, room: int = 1 << 30, run: str = "") -> li
         if _bury_expired(folder, name, nudge, now):
             continue
         if run and nudge.get("run", run) != run:
-            bury(folder, name, nudge, f"meant for the run {nudge['run']}, which has ended")
+            dead_letter(folder, name, nudge, f"meant for the run {nudge['run']}, which has ended")
             continue
         if instant(nudge.get("deliver_after")) > now:
             continue

@@ -114,7 +114,7 @@ def wake(folder: str, wait: float) -> None:
         peer.close()
 
 
-def anything_in(queue: str) -> bool:
+def has_messages(queue: str) -> bool:
     """Whether the nudge queue holds anything at all to look at: waiting, or claimed by somebody who may be dead."""
     try:
         names = os.listdir(queue)

@@ -16,7 +16,7 @@ from witness.declare.sidecar_spec import SidecarSpec
 from witness.declare.source import Source
 from witness.errors import NotFoundError
 from witness.gastown.bead_lookup import HookedBead
-from witness.gastown.follow_plan import FOLLOWED, Sighting
+from witness.gastown.follow_plan import FOLLOWED, ObservedPolecat
 from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState
 from witness.launch.polecat import make_run_dir, write_private
 from witness.names import GroupId
@@ -37,7 +37,7 @@ class Declared:
     variables: Mapping[str, str] | None = None
 
 
-def declared_for(town: Town, sighting: Sighting, bead: HookedBead) -> Declared:
+def declared_for(town: Town, sighting: ObservedPolecat, bead: HookedBead) -> Declared:
     """What ``gt sling --var``, the formula and the rig's settings say, the first that says anything.
 
     Raises:
@@ -67,7 +67,9 @@ def _attached(town: Town, bead: HookedBead, workdir: Path) -> Molecule | None:
         return None
 
 
-def adopt(town: Town, journal: Journal, clock: Clock, sighting: Sighting, bead: HookedBead, declared: Declared) -> str:
+def adopt(
+    town: Town, journal: Journal, clock: Clock, sighting: ObservedPolecat, bead: HookedBead, declared: Declared
+) -> str:
     """Record a followed group; the patrol starts its sidecars in the same round.
 
     Returns:

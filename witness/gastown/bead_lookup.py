@@ -12,7 +12,7 @@ from typing import Any
 
 from witness.declare.attachment import Attachment, read_attachment
 from witness.errors import WitnessError
-from witness.launch.environment import inherited
+from witness.launch.environment import filtered_environ
 
 # bd answers in well under a second; behind a database server that starts it may need several.
 _SECONDS = 20.0
@@ -56,7 +56,7 @@ def read_hooked_bead(rig: str, polecat: str, workdir: Path, database: Mapping[st
     if program is None:
         raise WitnessError("no bd on PATH: which formula a polecat of Gas Town works by is not known")
     # Nothing of a polecat's: a gt or bd that takes us for one would refresh its heartbeat.
-    environment = {**inherited(), **database}
+    environment = {**filtered_environ(), **database}
     for status in _STATUSES:
         argv = [program, "list", "--json", f"--status={status}", f"--assignee={rig}/polecats/{polecat}", "--limit=0"]
         found = _first(_run(argv, workdir, environment))

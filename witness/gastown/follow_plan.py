@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from witness.gastown.town_events import Told, TownEvent
+from witness.gastown.town_events import TownEvent, TownEventKind
 from witness.process.identity import ProcessId
 
 FOLLOWED = "followed"
@@ -19,7 +19,7 @@ EMERGENCY_STOP = "emergency stop"
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ObservedPolecat:
     """A polecat of Gas Town whose session stands.
 
     Args:
@@ -43,7 +43,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class LastRun:
     """The last run on record of one polecat.
 
     Args:
@@ -68,7 +68,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class FollowActions:
     """What is to be done.
 
     Args:
@@ -77,17 +77,17 @@ class Steps:
         renewed: whose ``renewed`` has changed, by (rig, polecat); to be remembered for the next time.
     """
 
-    adopt: tuple[Sighting, ...] = ()
+    adopt: tuple[ObservedPolecat, ...] = ()
     end: tuple[tuple[str, str], ...] = ()
     renewed: Mapping[tuple[str, str], bool] = field(default_factory=dict)
 
 
 def decide(
-    sightings: Collection[Sighting] | None,
+    sightings: Collection[ObservedPolecat] | None,
     events: Iterable[TownEvent],
-    pasts: Iterable[Past],
+    pasts: Iterable[LastRun],
     stopped: Collection[str] = (),
-) -> Steps:
+) -> FollowActions:
     """What was seen and told, to what is to be done.
 
     Args:
@@ -115,41 +115,41 @@ def decide(
         and _may_adopt(sighting, known.get(name), told.get(name, []), renewed.get(name, False))
     ]
     changed = {name: renewed[name] for name, past in known.items() if renewed[name] != past.renewed}
-    return Steps(tuple(adopt), tuple(end), changed)
+    return FollowActions(tuple(adopt), tuple(end), changed)
 
 
 def _reason_to_end(
-    past: Past, sighting: Sighting | None, answered: bool, events: list[TownEvent], stopped: Collection[str]
+    past: LastRun, sighting: ObservedPolecat | None, answered: bool, events: list[TownEvent], stopped: Collection[str]
 ) -> str:
     if past.rig in stopped:
         return EMERGENCY_STOP
     if answered and sighting is None:
-        return str(Told.ENDED)
+        return str(TownEventKind.ENDED)
     if sighting is not None and sighting.agent != past.agent:
-        return str(Told.HANDOFF)
+        return str(TownEventKind.HANDOFF)
     if sighting is not None and sighting.heartbeat in _RESTING and sighting.heartbeat_at > past.begun:
         return "done" if sighting.heartbeat == "exiting" else "idle"
     # Gas Town writes whole seconds: what it tells of the second in which we began may be older than that.
-    final = [event for event in events if event.told is not Told.STARTED and event.time > past.begun]
+    final = [event for event in events if event.told is not TownEventKind.STARTED and event.time > past.begun]
     return str(final[-1].told) if final else ""
 
 
-def _is_renewed(past: Past, events: list[TownEvent]) -> bool:
+def _is_renewed(past: LastRun, events: list[TownEvent]) -> bool:
     """Whether new work was told of after the run's end, be it in the same breath."""
     renewed, over = past.renewed, past.ended is not None
     for event in events:
-        if event.told is not Told.STARTED:
+        if event.told is not TownEventKind.STARTED:
             renewed, over = False, True
         elif over:
             renewed = True
     return renewed
 
 
-def _may_adopt(sighting: Sighting, past: Past | None, events: list[TownEvent], renewed: bool) -> bool:
+def _may_adopt(sighting: ObservedPolecat, past: LastRun | None, events: list[TownEvent], renewed: bool) -> bool:
     if sighting.heartbeat in _RESTING:
         return False
     if past is None or (past.ended is not None and past.agent != sighting.agent):
-        return not (events and events[-1].told in (Told.DONE, Told.ENDED))
+        return not (events and events[-1].told in (TownEventKind.DONE, TownEventKind.ENDED))
     if past.ended is None:
         return False
     if past.reason == EMERGENCY_STOP:

@@ -12,9 +12,9 @@ from witness.config.town import Town
 from witness.errors import DeclarationError, TmuxError, WitnessError
 from witness.gastown.adoption import adopt, declared_for
 from witness.gastown.bead_lookup import HookedBead, read_hooked_bead
-from witness.gastown.follow_plan import FOLLOWED, Past, Sighting, decide
+from witness.gastown.follow_plan import FOLLOWED, LastRun, ObservedPolecat, decide
 from witness.gastown.polecats import see
-from witness.gastown.town_events import Told, TownEvent, begin, read_events
+from witness.gastown.town_events import TownEvent, TownEventKind, begin, read_events
 from witness.journal import Group, GroupState, Journal, MemberKind
 from witness.process.table import read_table
 from witness.tmux import Tmux
@@ -35,7 +35,7 @@ class Follower:
 
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
         self._town, self._journal, self._tmux, self._clock = town, journal, tmux, clock
-        self._asking: dict[tuple[str, str], tuple[Sighting, Future[HookedBead]]] = {}
+        self._asking: dict[tuple[str, str], tuple[ObservedPolecat, Future[HookedBead]]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._rigs_stamp: tuple[int, ...] = ()
 
@@ -87,7 +87,7 @@ class Follower:
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
-    def _sightings(self) -> list[Sighting] | None:
+    def _sightings(self) -> list[ObservedPolecat] | None:
         try:
             panes = self._tmux.panes()
         except TmuxError:
@@ -97,12 +97,12 @@ class Follower:
     def _stopped(self) -> list[str]:
         return [rig for rig in self._town.rigs if self._town.stopped(rig)]
 
-    def _pasts(self) -> list[Past]:
+    def _pasts(self) -> list[LastRun]:
         latest = {(group.id.rig, group.id.polecat): group for group in self._journal.groups.last_of_each()}
         latest |= {(group.id.rig, group.id.polecat): group for group in self._journal.groups.living()}
         return [self._past(group) for group in latest.values()]
 
-    def _past(self, group: Group) -> Past:
+    def _past(self, group: Group) -> LastRun:
         agent = next((m.process for m in self._journal.members.of(group.id.run) if m.kind is MemberKind.AGENT), None)
         ended = None
         if group.state is GroupState.NUKED:
@@ -110,7 +110,7 @@ class Follower:
             since = self._clock.monotonic() - group.intent_at if group.boot == self._clock.boot else 0.0
             ended = self._clock.wall() - since if group.boot == self._clock.boot else group.created
         followed, rig, polecat = bool(group.details.get(FOLLOWED)), group.id.rig, group.id.polecat
-        return Past(
+        return LastRun(
             rig, polecat, group.id.run, followed, agent, group.created, ended, group.intent_note,
             renewed=bool(self._journal.fact(self._renewed_key(rig, polecat))),
         )  # fmt: skip
@@ -126,10 +126,10 @@ class Follower:
     def _renew(self, events: Sequence[TownEvent]) -> None:
         """New work is asked about at once, however often there was nothing before."""
         for event in events:
-            if event.told is Told.STARTED:
+            if event.told is TownEventKind.STARTED:
                 self._journal.remember(self._key(event.rig, event.polecat), "")
 
-    def _due(self, sighting: Sighting) -> bool:
+    def _due(self, sighting: ObservedPolecat) -> bool:
         try:
             waiting = json.loads(self._journal.fact(self._key(sighting.rig, sighting.polecat)) or "{}")
         except ValueError:
@@ -137,7 +137,7 @@ class Follower:
         same = waiting.get("agent") == list(_identity(sighting))
         return not same or float(waiting.get("at", 0.0)) <= self._clock.wall()
 
-    def _wait_longer(self, sighting: Sighting) -> None:
+    def _wait_longer(self, sighting: ObservedPolecat) -> None:
         key = self._key(sighting.rig, sighting.polecat)
         try:
             before = json.loads(self._journal.fact(key) or "{}")
@@ -149,7 +149,7 @@ class Follower:
         fact = {"agent": _identity(sighting), "at": self._clock.wall() + wait, "wait": wait}
         self._journal.remember(key, json.dumps(fact))
 
-    def _ask(self, sighting: Sighting) -> None:
+    def _ask(self, sighting: ObservedPolecat) -> None:
         name = (sighting.rig, sighting.polecat)
         if name in self._asking or not self._due(sighting):
             return
@@ -172,7 +172,7 @@ class Follower:
             if name in wanted:
                 self._adopt(sighting, bead, errors)
 
-    def _adopt(self, sighting: Sighting, bead: HookedBead, errors: list[str]) -> None:
+    def _adopt(self, sighting: ObservedPolecat, bead: HookedBead, errors: list[str]) -> None:
         address = f"{sighting.rig}/{sighting.polecat}"
         try:
             declared = declared_for(self._town, sighting, bead)
@@ -194,5 +194,5 @@ def _modified(path: Path) -> int:
         return 0
 
 
-def _identity(sighting: Sighting) -> tuple[int, int]:
+def _identity(sighting: ObservedPolecat) -> tuple[int, int]:
     return sighting.agent.pid, sighting.agent.started

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from witness.config.town import Town
-from witness.gastown.follow_plan import Sighting
+from witness.gastown.follow_plan import ObservedPolecat
 from witness.process.identity import ProcessId
 from witness.process.table import Table, command_line, process_name
 from witness.tmux import Pane
@@ -18,7 +18,7 @@ _SHELLS = frozenset(["sh", "bash", "dash", "zsh", "fish", "ksh"])
 _WRAPPERS = frozenset(["env", "sudo", "login"])
 
 
-def see(town: Town, panes: Iterable[Pane], read: Callable[[], Table]) -> Iterator[Sighting]:
+def see(town: Town, panes: Iterable[Pane], read: Callable[[], Table]) -> Iterator[ObservedPolecat]:
     """Every polecat of Gas Town whose session stands and in whose pane an agent runs.
 
     Args:
@@ -45,7 +45,7 @@ def see(town: Town, panes: Iterable[Pane], read: Callable[[], Table]) -> Iterato
         if agent is None:
             continue
         state, at, explicit = read_heartbeat(town, pane.session)
-        yield Sighting(rig, polecat, pane.session, agent, str(workdir), state, at, explicit)
+        yield ObservedPolecat(rig, polecat, pane.session, agent, str(workdir), state, at, explicit)
 
 
 def _agent(pid: int, table: Table, below: dict[int, list[int]]) -> ProcessId | None:

@@ -16,7 +16,7 @@ from witness.config.town import Town
 _CHUNK = 4 * 1024 * 1024
 
 
-class Told(StrEnum):
+class TownEventKind(StrEnum):
     """What an event means for a polecat."""
 
     STARTED = "started"
@@ -26,17 +26,17 @@ class Told(StrEnum):
 
 
 _MEANING = {
-    "spawn": Told.STARTED,
-    "sling": Told.STARTED,
-    "hook": Told.STARTED,
-    "session_start": Told.STARTED,
-    "done": Told.DONE,
-    "unhook": Told.DONE,
-    "session_end": Told.ENDED,
-    "session_death": Told.ENDED,
-    "mass_death": Told.ENDED,
-    "kill": Told.ENDED,
-    "handoff": Told.HANDOFF,
+    "spawn": TownEventKind.STARTED,
+    "sling": TownEventKind.STARTED,
+    "hook": TownEventKind.STARTED,
+    "session_start": TownEventKind.STARTED,
+    "done": TownEventKind.DONE,
+    "unhook": TownEventKind.DONE,
+    "session_end": TownEventKind.ENDED,
+    "session_death": TownEventKind.ENDED,
+    "mass_death": TownEventKind.ENDED,
+    "kill": TownEventKind.ENDED,
+    "handoff": TownEventKind.HANDOFF,
 }
 
 
@@ -50,7 +50,7 @@ class TownEvent:
         time: wall clock, whole seconds as Gas Town writes it.
     """
 
-    told: Told
+    told: TownEventKind
     rig: str
     polecat: str
     time: float

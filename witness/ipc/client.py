@@ -17,7 +17,7 @@ from witness.clock import SystemClock
 from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import TownLockedError, WitnessError
-from witness.launch.environment import helper_environment
+from witness.launch.environment import daemon_environ
 from witness.launch.polecat import write_private
 from witness.launch.sidecar_pool import short_path, start_outside
 from witness.process.exit_watch import wait_gone
@@ -119,7 +119,7 @@ def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> Non
     runtime = town.make_runtime()
     argv = [sys.executable, "-P", "-m", "witness.daemon", str(town.root), *(["--linger"] if linger else [])]
     key_env = load_settings(town.root).key_env
-    start_outside(argv, helper_environment(key_env), runtime / "witness.log", outer)
+    start_outside(argv, daemon_environ(key_env), runtime / "witness.log", outer)
 
 
 def stop_witness(town: Town) -> bool:

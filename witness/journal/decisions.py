@@ -42,7 +42,7 @@ class CostRow:
 COSTS_BY = {"sidecar": "sidecar", "run": "run", "day": "date(time, 'unixepoch', 'localtime')"}
 
 
-class Said(NamedTuple):
+class PriorInjection(NamedTuple):
     """What the gates need to know of an earlier injection."""
 
     sidecar: str
@@ -71,14 +71,14 @@ class DecisionLog:
         """What was said in a run, oldest first; by one sidecar, or by all."""
         return self._select("run = ? AND outcome = 'injected' AND ? IN ('', sidecar)", run, sidecar, last=1000)
 
-    def said(self, run: str) -> list[Said]:
+    def said(self, run: str) -> list[PriorInjection]:
         """What was said in a run and has reached the agent or may yet, oldest first."""
         rows = self._journal.run(
             "SELECT sidecar, monotonic, message, reason FROM decisions"
             " WHERE run = ? AND outcome = 'injected' AND stage != 'undelivered' ORDER BY time, rowid",
             run,
         ).fetchall()  # fmt: skip
-        return [Said(*row) for row in rows]
+        return [PriorInjection(*row) for row in rows]
 
     def queued(self, decision: str, nudge: str) -> None:
         """Record the file in which an injection waits; a stage that it has reached meanwhile stays."""

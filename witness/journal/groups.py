@@ -71,7 +71,7 @@ class GroupTable:
         """Change the state if it still is ``old``; False when somebody was quicker."""
         return self._journal.run("UPDATE groups SET state = ? WHERE run = ? AND state = ?", new, run, old).rowcount == 1
 
-    def want(self, run: str, intent: Intent, at: float, note: str = "") -> bool:
+    def set_intent(self, run: str, intent: Intent, at: float, note: str = "") -> bool:
         """Record what is wanted of a living run. A wish to nuke is never weakened to done.
 
         Returns:
@@ -94,7 +94,7 @@ class GroupTable:
 
     # -- every descendant ever seen --------------------------------------------------------------------------------
 
-    def saw(self, run: str, processes: set[ProcessId]) -> None:
+    def record_descendants(self, run: str, processes: set[ProcessId]) -> None:
         """Remember processes that belong to the run, however they may hide later."""
         for process in processes:
             self._journal.run("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", run, process.pid, process.started)
@@ -114,7 +114,7 @@ class GroupTable:
             found.setdefault(run, set()).add(ProcessId(pid, started))
         return found
 
-    def forget_seen(self, run: str, gone: set[ProcessId]) -> None:
+    def drop_descendants(self, run: str, gone: set[ProcessId]) -> None:
         """Drop processes that are proven dead, so that the list does not grow through the night."""
         for process in gone:
             self._journal.run("DELETE FROM seen WHERE run = ? AND pid = ? AND started = ?", run, process.pid, process.started)  # noqa: E501 # fmt: skip

@@ -29,7 +29,7 @@ _KEPT = ("CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_MAX_", "CLAUDE
 MARKER_ROOM = 200
 
 
-def inherited(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def filtered_environ(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """The caller's environment without what belongs to another life."""
     environ = os.environ if environ is None else environ
     return {
@@ -50,7 +50,7 @@ def polecat_environment(
         key_env: name of the variable with the sidecars' API key, which the agent must not see.
         hook_wait: seconds that a hook may wait for rules sidecars.
     """
-    environment = inherited()
+    environment = filtered_environ()
     environment.pop(key_env, None)
     role = f"{group.rig}/polecats/{group.polecat}"
     environment["PATH"] = f"{own_commands(town)}{os.pathsep}{environment.get('PATH', os.defpath)}"
@@ -100,11 +100,11 @@ def own_commands(town: Town) -> Path:
     return folder
 
 
-def helper_environment(key_env: str) -> dict[str, str]:
+def daemon_environ(key_env: str) -> dict[str, str]:
     """The environment of the Witness, the nursery and the sidecars: nothing of a polecat's, only their own key."""
     kept = {
         name: value
-        for name, value in inherited().items()
+        for name, value in filtered_environ().items()
         if not name.startswith(("ANTHROPIC_", "CLAUDE_")) or name in {"ANTHROPIC_BASE_URL", key_env}
     }
     kept.pop("GT_TMUX_SOCKET", None)

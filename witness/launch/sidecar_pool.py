@@ -20,7 +20,7 @@ from typing import Any
 
 from witness.assignment import Assignment
 from witness.errors import SpawnError, WitnessError
-from witness.launch.environment import MARKER_ROOM, helper_environment
+from witness.launch.environment import MARKER_ROOM, daemon_environ
 from witness.launch.polecat import write_private
 from witness.names import MARKER_VARIABLE
 from witness.process.identity import ProcessId
@@ -32,7 +32,7 @@ _OUTSIDE = Path(__file__).with_name("exec_with_env.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class SidecarLaunch:
     """News from the nursery.
 
     Args:
@@ -110,7 +110,7 @@ def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux
 
 
 @dataclass
-class Nursery:
+class SidecarPool:
     """A connection to the town's nursery; use it from one thread.
 
     Args:
@@ -126,7 +126,7 @@ class Nursery:
     generation: int = 0
     _socket: socket.socket | None = None
     _buffer: bytes = b""
-    _news: list[Birth] = field(default_factory=list)
+    _news: list[SidecarLaunch] = field(default_factory=list)
 
     def fileno(self) -> int | None:
         """Descriptor that turns readable when there is news; None while not connected."""
@@ -181,7 +181,7 @@ class Nursery:
             raise SpawnError(assignment.name, str(answer["error"]))
         return ProcessId(int(answer["pid"]), int(answer["started"]))
 
-    def dismiss(self) -> ProcessId | None:
+    def shutdown(self) -> ProcessId | None:
         """Ask the nursery to end, which it does when it has no children; returns it when it goes."""
         process = self.process()
         try:
@@ -193,7 +193,7 @@ class Nursery:
         self.close()
         return process
 
-    def news(self) -> list[Birth]:
+    def news(self) -> list[SidecarLaunch]:
         """What has happened since the last call, without waiting."""
         if self._socket:
             self._socket.setblocking(False)
@@ -213,7 +213,7 @@ class Nursery:
     def connect(self) -> None:
         """Connect, starting the nursery when none answers."""
         if not self.join():
-            environment = helper_environment(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM}
+            environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM}
             start_outside(
                 [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)],
                 environment,
@@ -267,4 +267,4 @@ class Nursery:
 
     def _keep(self, message: dict[str, Any]) -> None:
         process = ProcessId(message["pid"], message["started"])
-        self._news.append(Birth(message["kind"], message["run"], message["name"], process, message.get("code")))
+        self._news.append(SidecarLaunch(message["kind"], message["run"], message["name"], process, message.get("code")))

@@ -26,7 +26,7 @@ DEFAULT_AGENT = "claude"
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class MemoryContext:
     """What a memory adds to a polecat.
 
     Args:
@@ -41,11 +41,11 @@ class Remembered:
 
 
 # (agent, group, workdir, task) → what it adds. The Witness knows nothing of how memories are kept.
-Remember = Callable[[str, GroupId, Path, str], Remembered]
+MemoryProvider = Callable[[str, GroupId, Path, str], MemoryContext]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SpawnRequest:
     """What somebody asks for; see ``gt polecat spawn --help``.
 
     Args:
@@ -74,11 +74,11 @@ class Order:
     witness: bool = True
     issue: str = ""
     memory: str = ""
-    remember: Remember | None = None
+    remember: MemoryProvider | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class SpawnPlan:
     """An order that was found good."""
 
     group: GroupId
@@ -90,11 +90,11 @@ class Prepared:
     molecule: str
     task: Task
     memory: str
-    remember: Remember | None
+    remember: MemoryProvider | None
     settings: Settings
 
 
-def prepare(town: Town, order: Order) -> Prepared:
+def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
     """Check everything that can be checked without starting anything.
 
     Raises:
@@ -134,7 +134,7 @@ def prepare(town: Town, order: Order) -> Prepared:
     if problems:
         raise DeclarationError(problems)
     group = GroupId(rig, order.polecat, uuid.uuid4().hex)
-    return Prepared(
+    return SpawnPlan(
         group,
         session,
         workdir,
@@ -149,7 +149,7 @@ def prepare(town: Town, order: Order) -> Prepared:
     )
 
 
-def _place(town: Town, order: Order) -> tuple[str, Path, str, list[Problem]]:
+def _place(town: Town, order: SpawnRequest) -> tuple[str, Path, str, list[Problem]]:
     """(rig, working directory, session) of an order, and what is wrong with them."""
     problems: list[Problem] = []
     here = order.workdir or Path.cwd()
@@ -185,7 +185,7 @@ def _issue_of(variables: Mapping[str, str], workdir: Path) -> str:
 
 
 def _sidecars(
-    order: Order, molecule: Molecule | None, given: Mapping[str, str], settings: Settings
+    order: SpawnRequest, molecule: Molecule | None, given: Mapping[str, str], settings: Settings
 ) -> tuple[str, str | Source]:
     """The spec string that counts: ``--sidecars`` beats ``--var sidecars=…`` beats the molecule beats the rig."""
     if order.sidecars is not None:

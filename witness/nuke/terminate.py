@@ -17,7 +17,7 @@ from witness.nuke.target import Target
 from witness.process.cgroup import cgroup_members
 from witness.process.exit_watch import ExitWatch
 from witness.process.identity import ProcessId
-from witness.process.table import Kinship, Markers, Table, is_alive, process_name, read_table, send
+from witness.process.table import GroupMembership, Markers, Table, is_alive, process_name, read_table, send
 
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
 _KILL_SECONDS = 2.0
@@ -39,7 +39,7 @@ class Survivor:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TerminationResult:
     """What became of one group.
 
     Args:
@@ -131,7 +131,7 @@ def end_groups(
     markers: Markers | None = None,
     extra: Callable[[str], set[int]] | None = None,
     clock: Clock | None = None,
-) -> list[Ended]:
+) -> list[TerminationResult]:
     """End groups side by side: many take about as long as one.
 
     Args:
@@ -153,7 +153,7 @@ def end_groups(
         watched: set[ProcessId] = set()
         while open_ones := [ending for ending in endings if ending.finished is None]:
             table = read_table()
-            kinship = Kinship(table, markers.read(table))
+            kinship = GroupMembership(table, markers.read(table))
             out_of_bounds = foreign(table)
             now = clock.monotonic()
             again = False
@@ -203,14 +203,14 @@ def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:
             processes.difference_update(gone)
 
 
-def _result(ending: _Ending) -> Ended:
+def _result(ending: _Ending) -> TerminationResult:
     survivors = tuple(Survivor(process, process_name(process)) for process in sorted(ending.living))
     seconds = (ending.finished or ending.began) - ending.began
-    return Ended(ending.target.run, len(ending.known) - len(survivors), survivors, seconds)
+    return TerminationResult(ending.target.run, len(ending.known) - len(survivors), survivors, seconds)
 
 
-def unfinished(goal: Target) -> Ended:
+def unfinished(goal: Target) -> TerminationResult:
     """The result of an end that was broken off: whoever is on record and lives counts as a survivor."""
     living = [process for process in goal.recorded if is_alive(process)]
     survivors = tuple(Survivor(process, process_name(process)) for process in sorted(living))
-    return Ended(goal.run, len(goal.recorded) - len(survivors), survivors, 0.0)
+    return TerminationResult(goal.run, len(goal.recorded) - len(survivors), survivors, 0.0)

@@ -233,7 +233,7 @@ def _marker_of(pid: int) -> str:
     return data[start + len(_MARKER) :].split(b"\0", 1)[0].decode(errors="replace").strip()
 
 
-class Kinship:
+class GroupMembership:
     """Who belongs to whom in one snapshot of the process table. Pure once built.
 
     Args:
@@ -286,7 +286,7 @@ class Kinship:
         above = self._table.get(row.parent) if row else None
         return above.process if above else ProcessId(0, 0)
 
-    def tops(self, processes: Collection[ProcessId]) -> list[ProcessId]:
+    def roots(self, processes: Collection[ProcessId]) -> list[ProcessId]:
         """Those of the processes whose parent is not among them."""
         pids = {process.pid for process in processes}
         return [process for process in processes if self._table[process.pid].parent not in pids]

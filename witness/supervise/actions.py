@@ -76,7 +76,7 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Remember:
+class SetDetail:
     """Merge facts about the group into its details (first sight of a missing session, last sign of life)."""
 
     run: str
@@ -110,6 +110,6 @@ class EndOrphans:
 
 
 Action = (
-    AdoptPolecat | MoveMember | StartSidecar | EndProcess | MoveGroup | ReportZombie | Tell | Remember | Saw | Nuke
+    AdoptPolecat | MoveMember | StartSidecar | EndProcess | MoveGroup | ReportZombie | Tell | SetDetail | Saw | Nuke
     | EndOrphans
 )  # fmt: skip

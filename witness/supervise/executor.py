@@ -17,10 +17,10 @@ from witness.gastown.adoption import hide_from_hooks
 from witness.gastown.follow_plan import FOLLOWED
 from witness.ipc.client import read_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.launch.sidecar_pool import Nursery
+from witness.launch.sidecar_pool import SidecarPool
 from witness.names import MARKER_VARIABLE, GroupId
 from witness.nuke.target import Target, foreign_to, target
-from witness.nuke.terminate import Ended, end_groups
+from witness.nuke.terminate import TerminationResult, end_groups
 from witness.process.cgroup import remove_cgroup
 from witness.process.exit_status import agent_exit
 from witness.process.identity import ProcessId
@@ -33,9 +33,9 @@ from witness.supervise.actions import (
     MoveGroup,
     MoveMember,
     Nuke,
-    Remember,
     ReportZombie,
     Saw,
+    SetDetail,
     StartSidecar,
     Tell,
 )
@@ -49,7 +49,7 @@ _ORPHANS_SECONDS = 0.3
 
 
 @dataclass
-class Deeds:
+class PatrolResult:
     """What a patrol has done, for people and for ``--json``."""
 
     respawned: list[dict[str, str]] = field(default_factory=list)
@@ -58,21 +58,23 @@ class Deeds:
     errors: list[str] = field(default_factory=list)
 
 
-class Actor:
+class Executor:
     """Performs actions in one town.
 
     Args:
         town, journal, tmux, nursery, clock: what it works with.
     """
 
-    def __init__(self, town: Town, journal: Journal, tmux: Tmux, nursery: Nursery, clock: Clock) -> None:
-        self._town, self._journal, self._tmux, self._nursery, self._clock = town, journal, tmux, nursery, clock
+    def __init__(self, town: Town, journal: Journal, tmux: Tmux, nursery: SidecarPool, clock: Clock) -> None:
+        self._town, self._journal, self._tmux, self._sidecar_pool, self._clock = town, journal, tmux, nursery, clock
         me = identify(os.getpid())
         self._me = [me.pid, me.started] if me else [os.getpid(), 0]
 
     # -- everything but the end of groups ---------------------------------------------------------------------------
 
-    def perform(self, actions: Iterable[Action], settings: dict[str, Settings], deeds: Deeds) -> list[tuple[str, str]]:
+    def perform(
+        self, actions: Iterable[Action], settings: dict[str, Settings], outcome: PatrolResult
+    ) -> list[tuple[str, str]]:
         """Do all that takes no time, and return the (run, reason) of the groups that are to be ended.
 
         A failure of one action does not keep the others from being done; it is named in ``deeds.errors``.
@@ -83,39 +85,39 @@ class Actor:
                 if isinstance(action, Nuke):
                     nukes.append((action.run, action.reason))
                 else:
-                    self._do(action, settings, deeds)
+                    self._do(action, settings, outcome)
             except JournalError:
                 raise  # what cannot be recorded is not done, the rest of the plan included
             except WitnessError as error:
-                deeds.errors.append(str(error))
+                outcome.errors.append(str(error))
         return nukes
 
-    def _do(self, action: Action, settings: dict[str, Settings], deeds: Deeds) -> None:
+    def _do(self, action: Action, settings: dict[str, Settings], outcome: PatrolResult) -> None:
         match action:
             case AdoptPolecat():
                 self.record_polecat(action.run, action.reaper, action.keeper, action.agent)
             case MoveMember(before, event, after):
                 self._move_member(before, event, after)
             case StartSidecar(member, event):
-                self._start_sidecar(member, event, settings, deeds)
+                self._start_sidecar(member, event, settings, outcome)
             case EndProcess(run, process, reason):
                 self._note("ending", run, pid=process.pid, reason=reason)
                 send(process, signal.SIGKILL)
             case MoveGroup(run, event):
                 self.move_group(run, event)
             case ReportZombie(run, zombie):
-                self._report(run, zombie, deeds)
+                self._report(run, zombie, outcome)
             case Tell(run, message):
                 self._note("told", run, message=message)
                 self.tell_witness(run, message)
-            case Remember(run, key, value):
+            case SetDetail(run, key, value):
                 self._journal.groups.detail(run, **{key: value})
             case Saw(run, new, gone):
                 with self._journal.transaction():
-                    self._journal.groups.saw(run, set(new))
-                    self._journal.groups.forget_seen(run, set(gone))
+                    self._journal.groups.record_descendants(run, set(new))
+                    self._journal.groups.drop_descendants(run, set(gone))
             case EndOrphans(run, processes):
-                self._end_orphans(run, processes, deeds)
+                self._end_orphans(run, processes, outcome)
             case _:
                 raise AssertionError(action)
 
@@ -155,7 +157,7 @@ class Actor:
     # -- sidecars ---------------------------------------------------------------------------------------------------
 
     def _start_sidecar(
-        self, member: Member, event: MemberEvent | None, settings: dict[str, Settings], deeds: Deeds
+        self, member: Member, event: MemberEvent | None, settings: dict[str, Settings], outcome: PatrolResult
     ) -> None:
         group = self._journal.groups.get(member.run)
         if group is None:
@@ -170,18 +172,18 @@ class Actor:
         if starting is None:
             return
         try:
-            process = self._nursery.start(self._assignment(group, member))
+            process = self._sidecar_pool.start(self._assignment(group, member))
         except SpawnError as error:
             verdict = after_crash(member.crashes, now, settings[group.id.rig], f"{member.run}/{member.name}")
             failed = replace(starting, crashes=verdict.crashes, retry_at=verdict.retry_at, note=error.reason)
             waiting = self._move_member(starting, MemberEvent.SPAWN_FAILED, failed)
             if verdict.spent and waiting:
                 self._move_member(waiting, MemberEvent.RETRIES_SPENT, waiting)
-            deeds.errors.append(str(error))
+            outcome.errors.append(str(error))
             return
         self._journal.members.update(replace(starting, process=process), MemberState.SPAWNING)
         if again:
-            deeds.respawned.append({"polecat": group.id.address, "sidecar": member.name})
+            outcome.respawned.append({"polecat": group.id.address, "sidecar": member.name})
         self._note("sidecar-started", member.run, member.name, pid=process.pid, restarts=restarts)
 
     def _assignment(self, group: Group, member: Member) -> Assignment:
@@ -206,7 +208,7 @@ class Actor:
 
     # -- reports ----------------------------------------------------------------------------------------------------
 
-    def _report(self, run: str, zombie: str, deeds: Deeds) -> None:
+    def _report(self, run: str, zombie: str, outcome: PatrolResult) -> None:
         if not self._journal.groups.mark_zombie(run, zombie):
             return
         group = self._journal.groups.get(run)
@@ -214,7 +216,7 @@ class Actor:
         reason = agent_exit(self._town.run_dir(run)).describe()
         self._note("zombie" if zombie else "recovered", run, zombie=zombie, agent=reason)
         if zombie:
-            deeds.zombies.append({"polecat": address, "class": zombie, "action": "reported"})
+            outcome.zombies.append({"polecat": address, "class": zombie, "action": "reported"})
 
     def tell_witness(self, run: str, message: str) -> None:
         """Queue one line for the rig's witness session (Gas Town's own agent of that name), where there is one."""
@@ -237,7 +239,7 @@ class Actor:
             group = self._journal.groups.get(run)
             if group is None or group.state is GroupState.NUKED:
                 return None
-            self._journal.groups.want(run, Intent.NUKE, now, reason)
+            self._journal.groups.set_intent(run, Intent.NUKE, now, reason)
             self._journal.groups.detail(run, worker=self._me)
             if group.state is not GroupState.NUKING:
                 self.move_group(run, GroupEvent.NUKE)
@@ -260,7 +262,7 @@ class Actor:
         report = read_started(self._town.run_dir(run)) or {}
         return {ProcessId(*report[name]) for name in ("reaper", "keeper", "agent") if name in report}
 
-    def foreign(self, runs: Iterable[str]) -> Foreign:
+    def foreign(self, runs: Iterable[str]) -> Protected:
         """Who must not be touched while these runs are ended, as far as the journal and tmux know."""
         ending = set(runs)
         # Whom Gas Town has started is Gas Town's to end, also while we end its sidecars.
@@ -271,21 +273,21 @@ class Actor:
             for member in members
             if member.process and (run not in ending or (run in theirs and member.kind is not MemberKind.SIDECAR))
         }
-        infrastructure = {self._nursery.process(), read_process(self._town.runtime / "witness.json")}
+        infrastructure = {self._sidecar_pool.process(), read_process(self._town.runtime / "witness.json")}
         servers = self._tmux_servers()
-        return Foreign(frozenset(filter(None, infrastructure)), frozenset(others), servers)
+        return Protected(frozenset(filter(None, infrastructure)), frozenset(others), servers)
 
-    def end(self, targets: list[Target], grace: float) -> list[Ended]:
+    def end(self, targets: list[Target], grace: float) -> list[TerminationResult]:
         """End the groups and wait until they have."""
         return end_groups(targets, self.foreign([goal.run for goal in targets]), grace, clock=self._clock)
 
-    def end_unrecorded(self, group: GroupId, session: str, grace: float) -> list[Ended]:
+    def end_unrecorded(self, group: GroupId, session: str, grace: float) -> list[TerminationResult]:
         """End a group by what it reported and by its marker, while the journal cannot be used."""
         goal = Target(group.run, group.marker, frozenset(self._reported(group.run)))
-        infrastructure = filter(None, (self._nursery.process(), read_process(self._town.runtime / "witness.json")))
-        foreign = Foreign(frozenset(infrastructure), frozenset(), self._tmux_servers())
+        infrastructure = filter(None, (self._sidecar_pool.process(), read_process(self._town.runtime / "witness.json")))
+        foreign = Protected(frozenset(infrastructure), frozenset(), self._tmux_servers())
         results = end_groups([goal], foreign, grace, clock=self._clock)
-        self._take_session(group, session, Deeds())
+        self._take_session(group, session, PatrolResult())
         return results
 
     def _tmux_servers(self) -> frozenset[int]:
@@ -294,15 +296,17 @@ class Actor:
         except WitnessError:
             return frozenset()
 
-    def _take_session(self, group: GroupId, session: str, deeds: Deeds) -> None:
+    def _take_session(self, group: GroupId, session: str, outcome: PatrolResult) -> None:
         """Take a session away if it is the group's: one of that name may be somebody else's, made since or before."""
         try:
             if self._tmux.variable(session, MARKER_VARIABLE) == group.marker:
                 self._tmux.kill_session(session)
         except WitnessError as error:
-            deeds.errors.append(f"{group.address}: its session may still stand: {error}")
+            outcome.errors.append(f"{group.address}: its session may still stand: {error}")
 
-    def finish_nuke(self, result: Ended, deeds: Deeds, standing: Collection[str] | None = None) -> None:
+    def finish_nuke(
+        self, result: TerminationResult, outcome: PatrolResult, standing: Collection[str] | None = None
+    ) -> None:
         """Record how the end of a group came out, and take away its session.
 
         Args:
@@ -314,7 +318,7 @@ class Actor:
         if group is None or group.state is not GroupState.NUKING:
             return
         if standing is None or group.session in standing:
-            self._take_session(group.id, group.session, deeds)
+            self._take_session(group.id, group.session, outcome)
         left = {survivor.process for survivor in result.survivors}
         now = self._clock.monotonic()
         with self._journal.transaction():
@@ -336,11 +340,11 @@ class Actor:
                 self.move_group(result.run, GroupEvent.GONE)
         if left:
             pids = ", ".join(f"{each.process.pid} ({each.name})" for each in result.survivors)
-            deeds.errors.append(f"{group.id.address}: still alive after its nuke: {pids}")
+            outcome.errors.append(f"{group.id.address}: still alive after its nuke: {pids}")
         else:
-            deeds.nuked.append(group.id.address)
+            outcome.nuked.append(group.id.address)
             self._tidy(result.run)
-            deeds.errors.extend(Deliveries(self._town, self._journal, self._tmux, self._clock).close(group))
+            outcome.errors.extend(Deliveries(self._town, self._journal, self._tmux, self._clock).close(group))
 
     def _tidy(self, run: str) -> None:
         """Remove what only a living run needs; logs, events and the record stay for people."""
@@ -353,7 +357,7 @@ class Actor:
         if group and group.details.get(FOLLOWED):
             hide_from_hooks(self._town, group)
 
-    def _end_orphans(self, run: str, processes: frozenset[ProcessId], deeds: Deeds) -> None:
+    def _end_orphans(self, run: str, processes: frozenset[ProcessId], outcome: PatrolResult) -> None:
         group = self._journal.groups.get(run)
         if group is None:
             return
@@ -366,13 +370,13 @@ class Actor:
         goal = Target(run, group.id.marker, processes)
         result = self.end([goal], _ORPHANS_SECONDS)[0]
         if fresh or result.ended:
-            deeds.zombies.append({"polecat": group.id.address, "class": "orphans", "action": f"ended {result.ended}"})
+            outcome.zombies.append({"polecat": group.id.address, "class": "orphans", "action": f"ended {result.ended}"})
         if fresh and result.survivors:
-            deeds.errors.append(f"{group.id.address}: {len(result.survivors)} orphans are still alive")
+            outcome.errors.append(f"{group.id.address}: {len(result.survivors)} orphans are still alive")
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class Protected:
     """Callable for ``end_groups``: given a process table, everybody who must not be touched."""
 
     infrastructure: frozenset[ProcessId]

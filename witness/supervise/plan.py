@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from witness.config.settings import Settings
 from witness.journal import Group, GroupState, Intent, MemberState
-from witness.supervise.actions import Action, AdoptPolecat, EndOrphans, MoveGroup, Nuke, Remember, ReportZombie, Saw
+from witness.supervise.actions import Action, AdoptPolecat, EndOrphans, MoveGroup, Nuke, ReportZombie, Saw, SetDetail
 from witness.supervise.plan_sidecars import plan_sidecars
 from witness.supervise.snapshot import GroupFact, Presence, Snapshot
 from witness.supervise.states import GroupEvent
@@ -130,7 +130,7 @@ def _plan_living(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Ite
     if snapshot.deep:
         missing = fact.session is Presence.ABSENT
         if missing != bool(group.details.get("session_missing")) and fact.session is not Presence.UNKNOWN:
-            yield Remember(group.id.run, "session_missing", snapshot.now if missing else None)
+            yield SetDetail(group.id.run, "session_missing", snapshot.now if missing else None)
         yield from _plan_silence(fact, snapshot, settings)
     yield from plan_sidecars(fact, snapshot, settings)
     yield from _group_health(fact)
@@ -142,8 +142,8 @@ def _plan_silence(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> It
     token, at = group.details.get("activity", ""), float(group.details.get("activity_at", snapshot.now))
     if fact.activity != token or snapshot.late:
         # After a late look the count begins anew: the silence may have been the machine's.
-        yield Remember(group.id.run, "activity", fact.activity)
-        yield Remember(group.id.run, "activity_at", snapshot.now)
+        yield SetDetail(group.id.run, "activity", fact.activity)
+        yield SetDetail(group.id.run, "activity_at", snapshot.now)
         if group.zombie == HUNG and fact.activity != token:
             yield from _recovered(group)
     elif snapshot.now - at > settings.hung_after:

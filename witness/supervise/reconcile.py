@@ -11,13 +11,13 @@ from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.gastown.follower import Follower
 from witness.journal import Journal
-from witness.launch.sidecar_pool import Nursery
-from witness.nuke.terminate import Ended
+from witness.launch.sidecar_pool import SidecarPool
+from witness.nuke.terminate import TerminationResult
 from witness.supervise.actions import MoveMember
 from witness.supervise.delivery_round import Deliveries
-from witness.supervise.executor import Actor, Deeds
+from witness.supervise.executor import Executor, PatrolResult
 from witness.supervise.plan import plan
-from witness.supervise.snapshot import Observer, Snapshot
+from witness.supervise.snapshot import Snapshot, SnapshotReader
 from witness.tmux import Tmux
 
 
@@ -35,7 +35,7 @@ class Report:
         return asdict(self)
 
 
-class Rounds:
+class Reconciler:
     """Everything that a round needs, put together for one town.
 
     Args:
@@ -48,24 +48,24 @@ class Rounds:
     def __init__(self, town: Town, journal: Journal, clock: Clock, outer: Tmux | None = None) -> None:
         self.town, self.journal, self.clock = town, journal, clock
         self.tmux = Tmux(*town.tmux_place)
-        self.observer = Observer(town, journal, self.tmux, clock)
-        self.nursery = Nursery(town.runtime, self.observer.settings("").key_env, outer)
+        self.observer = SnapshotReader(town, journal, self.tmux, clock)
+        self.nursery = SidecarPool(town.runtime, self.observer.settings("").key_env, outer)
         self.deliveries = Deliveries(town, journal, self.tmux, clock)
-        self.actor = Actor(town, journal, self.tmux, self.nursery, clock)
+        self.actor = Executor(town, journal, self.tmux, self.nursery, clock)
         self.follower = Follower(town, journal, self.tmux, clock)
 
     def close(self) -> None:
         self.follower.close()
         self.nursery.close()
 
-    def glance(
-        self, runs: Collection[str], nukes: Collection[str], deeds: Deeds, *, late: bool = False
+    def quick_snapshot(
+        self, runs: Collection[str], nukes: Collection[str], outcome: PatrolResult, *, late: bool = False
     ) -> list[tuple[str, str]]:
         """A quick round over some groups; returns the groups that are to be ended, with the reason."""
-        return self._decide(self.observer.glance(runs, nukes, late=late), nukes, deeds)
+        return self._decide(self.observer.quick_snapshot(runs, nukes, late=late), nukes, outcome)
 
     def look(
-        self, nukes: Collection[str], deeds: Deeds, *, late: bool = False, wait: bool = False
+        self, nukes: Collection[str], outcome: PatrolResult, *, late: bool = False, wait: bool = False
     ) -> tuple[int, list[tuple[str, str]]]:
         """A full round.
 
@@ -78,21 +78,23 @@ class Rounds:
         Returns:
             (groups checked, groups that are to be ended with the reason).
         """
-        over = [(run, reason) for run, reason in self.follower.look(deeds.errors, wait=wait) if run not in nukes]
+        over = [(run, reason) for run, reason in self.follower.look(outcome.errors, wait=wait) if run not in nukes]
         runs = {run for run, _ in over}
         snapshot = self.observer.look(nukes, late=late)
-        deeds.errors.extend(self.deliveries.settle([fact.group for fact in snapshot.groups]))
-        ends = self._decide(snapshot, {*nukes, *runs}, deeds)
+        outcome.errors.extend(self.deliveries.settle([fact.group for fact in snapshot.groups]))
+        ends = self._decide(snapshot, {*nukes, *runs}, outcome)
         return len(snapshot.groups), over + [(run, reason) for run, reason in ends if run not in runs]
 
-    def _decide(self, snapshot: Snapshot, nukes: Collection[str], deeds: Deeds) -> list[tuple[str, str]]:
+    def _decide(self, snapshot: Snapshot, nukes: Collection[str], outcome: PatrolResult) -> list[tuple[str, str]]:
         actions = plan(snapshot)
-        ends = self.actor.perform(actions, dict(snapshot.settings), deeds)
+        ends = self.actor.perform(actions, dict(snapshot.settings), outcome)
         # A member that moved may change what its group is: look at those groups again, until nobody moves.
         moved = {action.before.run for action in actions if isinstance(action, MoveMember)}
-        return ends + (self.glance(moved, nukes, deeds, late=snapshot.late) if moved else [])
+        return ends + (self.quick_snapshot(moved, nukes, outcome, late=snapshot.late) if moved else [])
 
-    def end(self, nukes: list[tuple[str, str]], deeds: Deeds, *, grace: float | None = None) -> list[Ended]:
+    def end(
+        self, nukes: list[tuple[str, str]], outcome: PatrolResult, *, grace: float | None = None
+    ) -> list[TerminationResult]:
         """End groups and wait for it; ``grace`` None means each rig's own, the longest of them."""
         targets = [goal for run, reason in nukes if (goal := self.actor.begin_nuke(run, reason))]
         if not targets:
@@ -100,7 +102,7 @@ class Rounds:
         results = self.actor.end(targets, self.grace(targets_runs(nukes)) if grace is None else grace)
         standing = self._sessions() if len(results) > 1 else None
         for result in results:
-            self.actor.finish_nuke(result, deeds, standing)
+            self.actor.finish_nuke(result, outcome, standing)
         return results
 
     def _sessions(self) -> set[str] | None:
@@ -116,19 +118,19 @@ class Rounds:
 
     def patrol(self, *, late: bool = False) -> Report:
         """One full pass, ends included."""
-        deeds = Deeds()
-        checked, nukes = self.look((), deeds, late=late, wait=True)
-        self.end(nukes, deeds)
-        return report(checked, deeds)
+        outcome = PatrolResult()
+        checked, nukes = self.look((), outcome, late=late, wait=True)
+        self.end(nukes, outcome)
+        return report(checked, outcome)
 
 
-def report(checked: int, deeds: Deeds) -> Report:
+def report(checked: int, outcome: PatrolResult) -> Report:
     """What a round did, as people and programs are told."""
     zombies = [
-        {**zombie, "action": "nuked" if zombie["polecat"] in deeds.nuked else zombie["action"]}
-        for zombie in deeds.zombies
+        {**zombie, "action": "nuked" if zombie["polecat"] in outcome.nuked else zombie["action"]}
+        for zombie in outcome.zombies
     ]
-    return Report(checked, deeds.respawned, zombies, deeds.nuked, deeds.errors)
+    return Report(checked, outcome.respawned, zombies, outcome.nuked, outcome.errors)
 
 
 def targets_runs(nukes: list[tuple[str, str]]) -> list[str]:

@@ -15,7 +15,7 @@ _JITTER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RestartDecision:
     """What follows a crash.
 
     Args:
@@ -29,7 +29,7 @@ class Verdict:
     spent: bool
 
 
-def after_crash(crashes: tuple[float, ...], now: float, settings: Settings, salt: str = "") -> Verdict:
+def after_crash(crashes: tuple[float, ...], now: float, settings: Settings, salt: str = "") -> RestartDecision:
     """Decide when a crashed sidecar is tried again.
 
     The first respawn is immediate; each further one within the window waits twice as long, up to the ceiling. Crashes
@@ -44,9 +44,9 @@ def after_crash(crashes: tuple[float, ...], now: float, settings: Settings, salt
     """
     counted = (*(at for at in crashes if now - at < settings.intensity_window), now)
     if len(counted) > settings.intensity:
-        return Verdict(counted, now + settings.failed_decay, spent=True)
+        return RestartDecision(counted, now + settings.failed_decay, spent=True)
     if len(counted) == 1:
-        return Verdict(counted, now, spent=False)
+        return RestartDecision(counted, now, spent=False)
     wait = min(settings.backoff_base * 2 ** (len(counted) - 2), settings.backoff_ceiling)
     spread = int.from_bytes(hashlib.sha256(f"{salt}/{len(counted)}".encode()).digest()[:4]) / 2**32
-    return Verdict(counted, now + wait * (1 - _JITTER * spread), spent=False)
+    return RestartDecision(counted, now + wait * (1 - _JITTER * spread), spent=False)

@@ -17,7 +17,7 @@ from witness.launch.polecat import read_started
 from witness.names import GroupId
 from witness.process.exit_status import UNKNOWN_EXIT, Exit, agent_exit, recorded_exit
 from witness.process.identity import ProcessId
-from witness.process.table import Kinship, Markers, Table, command_line, is_alive, process_name, read_table
+from witness.process.table import GroupMembership, Markers, Table, command_line, is_alive, process_name, read_table
 from witness.tmux import Pane, Tmux
 
 
@@ -115,7 +115,7 @@ class _Panes:
         self.by_session = {pane.session: pane for pane in reversed(panes)}
 
 
-class Observer:
+class SnapshotReader:
     """Takes snapshots of a town.
 
     Args:
@@ -159,7 +159,7 @@ class Observer:
             self._settings[rig] = known
         return known[1]
 
-    def glance(self, runs: Collection[str], nukes: Collection[str] = (), *, late: bool = False) -> Snapshot:
+    def quick_snapshot(self, runs: Collection[str], nukes: Collection[str] = (), *, late: bool = False) -> Snapshot:
         """Look at the recorded processes of some groups only: what a death asks for, in a millisecond."""
         facts = []
         for run in runs:
@@ -179,7 +179,7 @@ class Observer:
         members = self._journal.members.of_living()
         table = read_table()
         carried = self.markers.read(table)
-        kinship = Kinship(table, carried)
+        kinship = GroupMembership(table, carried)
         panes = self._panes()
         seen = self._journal.groups.seen_of_living()
         facts = []
@@ -235,7 +235,9 @@ class Observer:
             stopped=stopped,
         )
 
-    def _deepened(self, fact: GroupFact, kinship: Kinship, panes: _Panes | None, seen: set[ProcessId]) -> GroupFact:
+    def _deepened(
+        self, fact: GroupFact, kinship: GroupMembership, panes: _Panes | None, seen: set[ProcessId]
+    ) -> GroupFact:
         group = fact.group
         pane, presence = _find_pane(fact, panes, kinship)
         recorded = {each.member.process for each in fact.members if each.member.process and each.alive}
@@ -247,7 +249,7 @@ class Observer:
             fact.started,
             fact.busy,
             self._activity(group, pane),
-            _strays(group.id, set(kinship.tops(descendants)) - recorded),
+            _strays(group.id, set(kinship.roots(descendants)) - recorded),
             frozenset(descendants),
             frozenset(seen),
             fact.stopped,
@@ -293,7 +295,7 @@ def _exit(run_dir: Path, member: Member) -> Exit:
     return UNKNOWN_EXIT
 
 
-def _find_pane(fact: GroupFact, panes: _Panes | None, kinship: Kinship) -> tuple[Pane | None, Presence]:
+def _find_pane(fact: GroupFact, panes: _Panes | None, kinship: GroupMembership) -> tuple[Pane | None, Presence]:
     """The polecat's pane, and whether its session stands. Somebody may have renamed the session, or moved the pane."""
     if panes is None:
         return None, Presence.UNKNOWN

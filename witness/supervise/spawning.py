@@ -18,15 +18,15 @@ from witness.ipc import client
 from witness.journal import Group, GroupState, Member, MemberKind
 from witness.launch.environment import polecat_environment
 from witness.launch.polecat import StartedPolecat, make_run_dir, start_polecat, write_private
-from witness.launch.spawn_request import Prepared
+from witness.launch.spawn_request import SpawnPlan
 from witness.names import GroupId
 from witness.process.cgroup import cgroup_members, make_cgroup
 from witness.process.exit_status import agent_exit
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
 from witness.process.table import identify
-from witness.supervise.executor import Deeds
-from witness.supervise.reconcile import Rounds
+from witness.supervise.executor import PatrolResult
+from witness.supervise.reconcile import Reconciler
 from witness.tmux import Tmux
 
 # Sidecars start in milliseconds; a machine under full load may need a hundred times that.
@@ -81,11 +81,11 @@ class Spawner:
         outer: the tmux that holds the polecat that the caller runs in, if any.
     """
 
-    def __init__(self, rounds: Rounds, outer: Tmux | None) -> None:
-        self._rounds, self._outer = rounds, outer
-        self._town, self._journal, self._clock = rounds.town, rounds.journal, rounds.clock
+    def __init__(self, reconciler: Reconciler, outer: Tmux | None) -> None:
+        self._reconciler, self._outer = reconciler, outer
+        self._town, self._journal, self._clock = reconciler.town, reconciler.journal, reconciler.clock
 
-    def spawn(self, prepared: Prepared, *, witness: bool) -> Spawned:
+    def spawn(self, prepared: SpawnPlan, *, witness: bool) -> Spawned:
         """Start the group; whatever goes wrong, nothing of it stays.
 
         Raises:
@@ -96,13 +96,13 @@ class Spawner:
             raise UsageError(
                 f"polecat {prepared.group.address} is already running: nuke it first, or choose another name"
             )
-        if self._rounds.tmux.has_session(prepared.session):
+        if self._reconciler.tmux.has_session(prepared.session):
             raise UsageError(
                 f"a tmux session {prepared.session} stands already and is not ours: end it, or choose another name"
             )
         self._record(prepared)
         run = prepared.group.run
-        self._rounds.observer.spawning.add(run)
+        self._reconciler.observer.spawning.add(run)
         try:
             started = self._start_agent(prepared)
             self._start_sidecars(run, prepared, witness=witness)
@@ -113,12 +113,12 @@ class Spawner:
                 raise SpawnError(prepared.group.address, error.reason, survivors) from error
             raise
         finally:
-            self._rounds.observer.spawning.discard(run)
+            self._reconciler.observer.spawning.discard(run)
         members = self._journal.members.of(run)
         sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
         return Spawned(prepared.group, prepared.session, started.agent, sidecars)
 
-    def _record(self, prepared: Prepared) -> None:
+    def _record(self, prepared: SpawnPlan) -> None:
         living = self._journal.members.of_living()
         limit = prepared.settings.member_limit
         if sum(map(len, living.values())) + len(prepared.specs) + 3 > limit:
@@ -157,7 +157,7 @@ class Spawner:
                 )
             self._journal.note(self._clock.wall(), "spawn-began", run, polecat=prepared.group.address)
 
-    def _start_agent(self, prepared: Prepared) -> StartedPolecat:
+    def _start_agent(self, prepared: SpawnPlan) -> StartedPolecat:
         run_dir = self._town.run_dir(prepared.group.run)
         make_run_dir(run_dir)
         environment = polecat_environment(
@@ -177,7 +177,7 @@ class Spawner:
             client_settings = opened.settings(client_settings)
         prompt = prepared.task.prompt(prepared.group, [spec.name for spec in prepared.specs], briefing)
         argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt)
-        tmux: Tmux = self._rounds.tmux
+        tmux: Tmux = self._reconciler.tmux
         run, cgroup = prepared.group.run, self._contain(prepared)
         started = start_polecat(
             tmux,
@@ -192,11 +192,11 @@ class Spawner:
         )
         if prepared.settings.containment == "cgroup" and started.agent.pid not in cgroup_members(str(cgroup), run):
             raise SpawnError(prepared.group.address, _NO_CGROUP)
-        self._rounds.actor.record_polecat(run, started.reaper, started.keeper, started.agent)
+        self._reconciler.actor.record_polecat(run, started.reaper, started.keeper, started.agent)
         tmux.set_environment(prepared.session, "GT_PANE_ID", started.pane.id)
         return started
 
-    def _contain(self, prepared: Prepared) -> Path | None:
+    def _contain(self, prepared: SpawnPlan) -> Path | None:
         """The group's own cgroup, where the settings want one and the machine gives it."""
         wanted = prepared.settings.containment
         if wanted == "reaper":
@@ -208,7 +208,7 @@ class Spawner:
             raise SpawnError(prepared.group.address, _NO_CGROUP)
         return cgroup
 
-    def _start_sidecars(self, run: str, prepared: Prepared, *, witness: bool) -> None:
+    def _start_sidecars(self, run: str, prepared: SpawnPlan, *, witness: bool) -> None:
         deadline = self._clock.monotonic() + _SIDECARS_SECONDS
         while True:
             if witness:
@@ -234,27 +234,27 @@ class Spawner:
         """Without a Witness the spawner itself makes the group's first rounds, until all sidecars observe."""
         deadline = self._clock.monotonic() + _SIDECARS_SECONDS
         while True:
-            deeds = Deeds()
-            self._rounds.glance([run], (), deeds)
+            outcome = PatrolResult()
+            self._reconciler.quick_snapshot([run], (), outcome)
             group = self._journal.groups.get(run)
             if group is None or group.state is not GroupState.SPAWNING:
                 return
             if self._clock.monotonic() >= deadline:
-                raise SpawnError(run, "; ".join(deeds.errors) or "its sidecars did not become ready")
+                raise SpawnError(run, "; ".join(outcome.errors) or "its sidecars did not become ready")
             # A patrol may have started them before us, and heard their news too.
-            self._rounds.nursery.join()
-            handle = self._rounds.nursery.fileno()
+            self._reconciler.nursery.join()
+            handle = self._reconciler.nursery.fileno()
             select.select([] if handle is None else [handle], [], [], _NEWS_SECONDS)
-            self._rounds.nursery.news()
+            self._reconciler.nursery.news()
 
-    def _settle(self, prepared: Prepared, started: StartedPolecat) -> None:
+    def _settle(self, prepared: SpawnPlan, started: StartedPolecat) -> None:
         """An agent that ends at once was not started; from then on its session ends with it."""
         if not wait_gone({started.agent}, prepared.settings.spawn_settle):
             raise SpawnError(prepared.group.address, self._last_words(prepared))
-        self._rounds.tmux.close_on_exit(prepared.session)
+        self._reconciler.tmux.close_on_exit(prepared.session)
         self._journal.groups.detail(prepared.group.run, worker=None)
 
-    def _last_words(self, prepared: Prepared) -> str:
+    def _last_words(self, prepared: SpawnPlan) -> str:
         run_dir = self._town.run_dir(prepared.group.run)
         deadline = self._clock.monotonic() + _RECORD_SECONDS
         # Its reaper is about to write down how it ended.
@@ -262,7 +262,7 @@ class Spawner:
             select.select([], [], [], 0.005)
         ended = agent_exit(run_dir).describe()
         try:
-            screen = self._rounds.tmux.capture(prepared.session, 3).strip()
+            screen = self._reconciler.tmux.capture(prepared.session, 3).strip()
         except WitnessError:
             screen = ""
         said = " / ".join(line.strip() for line in screen.splitlines() if line.strip() and "Pane is dead" not in line)
@@ -273,14 +273,14 @@ class Spawner:
             + (f"; its last words: {printable}" if printable else "")
         )
 
-    def _undo(self, prepared: Prepared) -> tuple[int, ...]:
+    def _undo(self, prepared: SpawnPlan) -> tuple[int, ...]:
         run = prepared.group.run
         try:
-            results = self._rounds.end([(run, "spawn-failed")], Deeds(), grace=_UNDO_SECONDS)
+            results = self._reconciler.end([(run, "spawn-failed")], PatrolResult(), grace=_UNDO_SECONDS)
         except JournalError:
             # Nothing can be recorded. What we have started is ended all the same, for we say that it failed; the next
             # patrol finds the rest of it and closes the record.
-            results = self._rounds.actor.end_unrecorded(prepared.group, prepared.session, _UNDO_SECONDS)
+            results = self._reconciler.actor.end_unrecorded(prepared.group, prepared.session, _UNDO_SECONDS)
         return tuple(survivor.process.pid for result in results for survivor in result.survivors)
 
 

@@ -1,6 +1,6 @@
 """What a sidecar knows besides what it sees: its context, gathered once when it starts."""
 
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.context.gather import gather
 
-__all__ = ["Material", "gather"]
+__all__ = ["Context", "gather"]

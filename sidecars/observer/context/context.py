@@ -9,7 +9,7 @@ from sidecars.definition.sidecar_type import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class Context:
     """A sidecar's context.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.context.definitions import defined_names, fold
 from sidecars.observer.context.files import find, read_text, title
 from sidecars.observer.context.front_matter import read_front_matter
@@ -28,13 +28,13 @@ PROMPT_FILE = "prompt.xml"
 _LIBRARY = (".gt/blocks.xml", ".gt/blocks.md")
 
 
-def gather(kind: SidecarType, assignment: Assignment) -> Material:
+def gather(kind: SidecarType, assignment: Assignment) -> Context:
     """Gather a sidecar's context.
 
     Raises:
         DeclarationError: a file that the argument names is missing, or a document's front matter is wrong.
     """
-    material = Material()
+    material = Context()
     workdir = Path(assignment.workdir)
     for source in kind.context:
         name, _, rest = source.partition(":")
@@ -49,13 +49,13 @@ def gather(kind: SidecarType, assignment: Assignment) -> Material:
     return material
 
 
-def _add_argument(material: Material, assignment: Assignment) -> Material:
+def _add_argument(material: Context, assignment: Assignment) -> Context:
     patterns = [part.strip() for part in assignment.argument.split(",") if part.strip()]
     workdir = Path(assignment.workdir)
     return _add_documents(material, find(patterns, workdir, wanted=True), workdir)
 
 
-def _add_documents(material: Material, paths: Iterable[Path], workdir: Path) -> Material:
+def _add_documents(material: Context, paths: Iterable[Path], workdir: Path) -> Context:
     known = {name for name, _ in material.documents}
     for path in paths:
         name = title(path, workdir)
@@ -93,12 +93,12 @@ def summarise(text: str, first: int = 1) -> str:
     return "\n".join(lines[:_SUMMARY_LINES])
 
 
-def _add_mcp(material: Material, assignment: Assignment) -> Material:
+def _add_mcp(material: Context, assignment: Assignment) -> Context:
     listing = describe_servers(Path(assignment.workdir))
     return replace(material, documents=(*material.documents, ("MCP tools", listing))) if listing else material
 
 
-def _add_prompt(material: Material, assignment: Assignment) -> Material:
+def _add_prompt(material: Context, assignment: Assignment) -> Context:
     """The blocks that the prompt has, and a library of blocks to give: the argument's files, or the project's own."""
     prompt = Path(assignment.run_dir) / PROMPT_FILE
     if prompt.is_file():
@@ -113,7 +113,7 @@ def _add_prompt(material: Material, assignment: Assignment) -> Material:
     return replace(material, library=library)
 
 
-_SOURCES: Mapping[str, Callable[[Material, Assignment], Material]] = {
+_SOURCES: Mapping[str, Callable[[Context, Assignment], Context]] = {
     "argument": _add_argument,
     "issue": add_issue,
     "mcp": _add_mcp,

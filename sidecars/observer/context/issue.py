@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.context.files import is_glob, read_text
 from sidecars.observer.context.front_matter import read_front_matter
 from witness.assignment import Assignment
@@ -18,7 +18,7 @@ _BEAD = re.compile(r"[a-z][a-z0-9]*-[a-z0-9.]+")
 _BEAD_SECONDS = 5.0
 
 
-def add_issue(material: Material, assignment: Assignment) -> Material:
+def add_issue(material: Context, assignment: Assignment) -> Context:
     """Add the issue and its files.
 
     The argument is the issue's file, a bead's id, or globs (``!`` in front of those out of scope); without one the task

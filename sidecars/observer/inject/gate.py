@@ -18,7 +18,7 @@ from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.config.settings import Settings
 from witness.journal import Journal
-from witness.journal.decisions import Said
+from witness.journal.decisions import PriorInjection
 
 # Two messages whose sets of words agree to this share (of 100) say the same in other words.
 _SIMILAR = 88.0
@@ -97,7 +97,7 @@ class Gates:
     def _slot(self) -> str:
         return f"spoken:{self._run}"
 
-    def _duplicate(self, said: list[Said], verdict: Verdict, message: str, now: float) -> str:
+    def _duplicate(self, said: list[PriorInjection], verdict: Verdict, message: str, now: float) -> str:
         recent = [each for each in said if now - each.monotonic < self._kind.duplicate_window]
         for each in reversed(recent):
             # What two rules of one sidecar say is two things, however alike the words: "was opened", "was changed".
@@ -106,13 +106,13 @@ class Gates:
                 return f"duplicate: {each.sidecar} said it {now - each.monotonic:.0f} s ago"
         return ""
 
-    def _said_before(self, own: list[Said], verdict: Verdict) -> str:
+    def _said_before(self, own: list[PriorInjection], verdict: Verdict) -> str:
         # The ledger's reason begins with the rule's name.
         if verdict.once and any(each.reason.partition(",")[0] == verdict.rule for each in own):
             return f"once: rule {verdict.rule} has spoken in this run"
         return ""
 
-    def _cooldown(self, own: list[Said], now: float) -> str:
+    def _cooldown(self, own: list[PriorInjection], now: float) -> str:
         if not own or not self._kind.cooldown:
             return ""
         left = self._kind.cooldown - (now - own[-1].monotonic)

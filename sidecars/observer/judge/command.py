@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.judge.signal_tool import find_report
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
@@ -42,7 +42,7 @@ class CommandJudge:
         clock: where the time comes from.
     """
 
-    def __init__(self, kind: SidecarType, material: Material, workdir: Path, clock: Clock | None = None) -> None:
+    def __init__(self, kind: SidecarType, material: Context, workdir: Path, clock: Clock | None = None) -> None:
         self._kind, self._material, self._workdir = kind, material, workdir
         self._clock = clock or SystemClock()
 

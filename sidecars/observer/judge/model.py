@@ -16,7 +16,7 @@ from typing import Any
 
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.llm.prices import dollars
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.judge.model_prompt import request, system_prompt
 from sidecars.observer.judge.signal_tool import TOOL, find_report, read_report
 from sidecars.observer.judge.verdict import Verdict
@@ -75,7 +75,7 @@ class ModelJudge:
         clock: where the time comes from.
     """
 
-    def __init__(self, kind: SidecarType, material: Material, endpoint: Endpoint, clock: Clock | None = None) -> None:
+    def __init__(self, kind: SidecarType, material: Context, endpoint: Endpoint, clock: Clock | None = None) -> None:
         self._kind, self._endpoint, self._clock = kind, endpoint, clock or SystemClock()
         self._system = system_prompt(kind, material)
         self._client: Any = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.llm.prices import price
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.judge.signal_tool import TOOL, tool
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.sanitize import excerpt
@@ -33,7 +33,7 @@ be shown to the agent as a single line.
 """
 
 
-def system_prompt(kind: SidecarType, material: Material) -> str:
+def system_prompt(kind: SidecarType, material: Context) -> str:
     """The part that does not change in a sidecar's life: instructions, snippets, context."""
     parts = [kind.prompt.strip(), _PROTOCOL.strip(), STYLE_BLOCK]
     if kind.snippets:

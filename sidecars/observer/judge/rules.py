@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from sidecars.definition.sidecar_type import Rule, tool_filter
-from sidecars.observer.context.context import Material
+from sidecars.observer.context.context import Context
 from sidecars.observer.context.definitions import defined_names, fold
 from sidecars.observer.judge.path_matcher import PathSet, path_set
 from sidecars.observer.judge.template import fill
@@ -25,7 +25,7 @@ class RulesJudge:
         material: the sets and blocks that they name.
     """
 
-    def __init__(self, rules: Sequence[Rule], material: Material) -> None:
+    def __init__(self, rules: Sequence[Rule], material: Context) -> None:
         self._rules = [(rule, _conditions(rule, material)) for rule in rules]
 
     @property
@@ -78,7 +78,7 @@ def _evidence(observation: Observation, values: dict[str, str]) -> str:
     return next(iter(observation.rendered().splitlines()), "")
 
 
-def _conditions(rule: Rule, material: Material) -> list[_Condition] | None:
+def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
     """The rule's conditions, the cheapest first; None when it can never hold with this material."""
     conditions: list[_Condition] = []
     if rule.tools:
@@ -139,7 +139,7 @@ def _matches(part: str, pattern: str) -> _Condition:
     return condition
 
 
-def _path_conditions(rule: Rule, material: Material) -> list[_Condition] | None:
+def _path_conditions(rule: Rule, material: Context) -> list[_Condition] | None:
     excepted = PathSet(rule.but_not) if rule.but_not else None
     conditions = []
     for key, part, inside in (

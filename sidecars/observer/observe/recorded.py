@@ -17,7 +17,7 @@ FRAME = "\f"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RecordedEvent:
     """One thing that was recorded.
 
     Args:
@@ -33,7 +33,7 @@ class Moment:
     screen: str | None = field(default=None, repr=False)
 
 
-def read_events(path: Path) -> list[Moment]:
+def read_events(path: Path) -> list[RecordedEvent]:
     """The events of a spool file, oldest first.
 
     Raises:
@@ -45,19 +45,19 @@ def read_events(path: Path) -> list[Moment]:
             for line in file:
                 event = parse_record(line)
                 if event is not None:
-                    events.append(Moment(event.time, event.id, event.payload))
+                    events.append(RecordedEvent(event.time, event.id, event.payload))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     return _sorted(events, path)
 
 
-def read_transcript(path: Path) -> list[Moment]:
+def read_transcript(path: Path) -> list[RecordedEvent]:
     """The completed tool calls of a Claude Code transcript, as its hooks would have told them.
 
     Raises:
         UsageError: it cannot be read, or holds none.
     """
-    moments: list[Moment] = []
+    moments: list[RecordedEvent] = []
     calls: dict[str, tuple[str, Any]] = {}
     try:
         with path.open("rb") as file:
@@ -68,7 +68,7 @@ def read_transcript(path: Path) -> list[Moment]:
     return _sorted(moments, path)
 
 
-def _entry(line: bytes, calls: dict[str, tuple[str, Any]]) -> Iterator[Moment]:
+def _entry(line: bytes, calls: dict[str, tuple[str, Any]]) -> Iterator[RecordedEvent]:
     try:
         entry = json.loads(line)
         blocks = entry["message"]["content"]
@@ -77,7 +77,7 @@ def _entry(line: bytes, calls: dict[str, tuple[str, Any]]) -> Iterator[Moment]:
     if isinstance(blocks, str):
         if entry.get("type") == "user" and not entry.get("isMeta"):
             payload = {"hook_event_name": "UserPromptSubmit", "prompt": blocks}
-            yield Moment(_time(entry), str(entry.get("uuid", "")), payload)
+            yield RecordedEvent(_time(entry), str(entry.get("uuid", "")), payload)
         return
     for block in blocks if isinstance(blocks, list) else ():
         if not isinstance(block, dict):
@@ -85,7 +85,7 @@ def _entry(line: bytes, calls: dict[str, tuple[str, Any]]) -> Iterator[Moment]:
         if block.get("type") == "tool_use":
             calls[str(block.get("id"))] = (str(block.get("name", "")), block.get("input"))
         elif block.get("type") == "tool_result" and (call := calls.pop(str(block.get("tool_use_id")), None)):
-            yield Moment(_time(entry), str(block["tool_use_id"]), _payload(entry, block, call))
+            yield RecordedEvent(_time(entry), str(block["tool_use_id"]), _payload(entry, block, call))
 
 
 def _payload(entry: Mapping[str, Any], block: Mapping[str, Any], call: tuple[str, Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _time(entry: Mapping[str, Any]) -> float:
         return 0.0
 
 
-def read_screens(paths: Iterable[Path], interval: float) -> list[Moment]:
+def read_screens(paths: Iterable[Path], interval: float) -> list[RecordedEvent]:
     """Captured screens, one a file or several in one file with form feeds between them.
 
     Args:
@@ -126,10 +126,10 @@ def read_screens(paths: Iterable[Path], interval: float) -> list[Moment]:
             frames += path.read_text(encoding="utf-8", errors="replace").split(FRAME)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error}") from error
-    return [Moment(index * interval, f"screen-{index}", screen=frame) for index, frame in enumerate(frames)]
+    return [RecordedEvent(index * interval, f"screen-{index}", screen=frame) for index, frame in enumerate(frames)]
 
 
-def _sorted(moments: list[Moment], path: Path) -> list[Moment]:
+def _sorted(moments: list[RecordedEvent], path: Path) -> list[RecordedEvent]:
     if not moments:
         raise UsageError(f"{path} holds no recorded event")
     return sorted(moments, key=lambda moment: moment.time)

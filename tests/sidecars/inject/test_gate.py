@@ -14,14 +14,14 @@ from sidecars.definition.sidecar_type import Confidence, SidecarType
 from sidecars.observer.inject.gate import Gates, same_thing
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
-from sidecars.observer.pipeline import Observer
+from sidecars.observer.pipeline import DecisionPipeline
 from tests.sidecars.conftest import ScriptedJudge, SlowJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.journal import Decision, Journal, Usage
 
-Make = Callable[..., Observer]
+Make = Callable[..., DecisionPipeline]
 SEEN = [Observation("e", tool="Bash", command="do something")]
 
 
@@ -229,7 +229,9 @@ def test_sidecars_that_decide_at_the_same_instant_keep_their_distance(assignment
             mine = replace(assignment, name=name)
             gates = Gates(kind, mine, Settings(), journal, clock)
             judge = ScriptedJudge([signal(f"Fact of {name}{name}.")])
-            observer = Observer(kind, mine, judge=judge, gates=gates, journal=journal, clock=clock, deliverer=None)
+            observer = DecisionPipeline(
+                kind, mine, judge=judge, gates=gates, journal=journal, clock=clock, deliverer=None
+            )
             start.wait(20)
             (decision,) = observer.take(SEEN)
             return decision

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.observer.context import Material
+from sidecars.observer.context import Context
 from sidecars.observer.judge.command import CommandJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
@@ -22,7 +22,7 @@ def ask(tmp_path: Path, code: str, timeout: float = 10.0, seen: list[Observation
     kind = SidecarType(
         "own", judge="command", command=(sys.executable, "-S", str(tmp_path / "judge.py")), timeout=timeout
     )
-    (verdict,) = CommandJudge(kind, Material(documents=(("spec", "words"),)), tmp_path).judge(seen)
+    (verdict,) = CommandJudge(kind, Context(documents=(("spec", "words"),)), tmp_path).judge(seen)
     return verdict
 
 
@@ -62,7 +62,7 @@ def test_faults_are_silent_and_told(tmp_path: Path, code: str, error: str) -> No
 
 def test_a_missing_program(tmp_path: Path) -> None:
     kind = SidecarType("own", judge="command", command=("/nonexistent/judge",))
-    (verdict,) = CommandJudge(kind, Material(), tmp_path).judge(SEEN)
+    (verdict,) = CommandJudge(kind, Context(), tmp_path).judge(SEEN)
     assert "No such file" in verdict.error
 
 

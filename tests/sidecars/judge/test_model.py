@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from sidecars.definition.sidecar_type import Confidence, SidecarType
-from sidecars.observer.context import Material
-from sidecars.observer.factory import furnish
+from sidecars.observer.context import Context
+from sidecars.observer.factory import build_components
 from sidecars.observer.judge.model import Endpoint, ModelJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
@@ -39,7 +39,7 @@ from witness.config.settings import Settings
 
 SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="return 400")]
 SIGNAL = report(signal=True, evidence="return 400", confidence="high", message="a.py answers 400; the spec says 422.")
-LONG = Material(documents=(("spec.md", "Status 422 for bad input. " * 200),))
+LONG = Context(documents=(("spec.md", "Status 422 for bad input. " * 200),))
 Ask = Callable[..., tuple[Verdict, Server]]
 
 
@@ -48,7 +48,7 @@ def ask() -> Iterator[Ask]:
     with ExitStack() as stack:
 
         def put(
-            *answers: Answer, timeout: float = 5.0, material: Material = LONG, **fields: Any
+            *answers: Answer, timeout: float = 5.0, material: Context = LONG, **fields: Any
         ) -> tuple[Verdict, Server]:
             server = stack.enter_context(serving(*answers))
             kind = SidecarType("specs", prompt="Hold it against the spec.", timeout=timeout, **fields)
@@ -208,7 +208,7 @@ def test_a_retry_after_that_means_nothing(ask: Ask) -> None:
 
 def test_nobody_listens() -> None:
     kind = SidecarType("specs", prompt="x", timeout=0.5)
-    judge = ModelJudge(kind, Material(), Endpoint("k", "claude-haiku-5-5", "http://127.0.0.1:9"))
+    judge = ModelJudge(kind, Context(), Endpoint("k", "claude-haiku-5-5", "http://127.0.0.1:9"))
     (verdict,) = judge.judge(SEEN)
     judge.close()
     assert verdict.error.startswith(("connection:", "timeout:"))
@@ -218,7 +218,7 @@ def test_nobody_listens() -> None:
 def test_the_base_url_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(tool(SIGNAL)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        judge = ModelJudge(SidecarType("specs", prompt="x"), Material(), Endpoint("k", "any-model"))
+        judge = ModelJudge(SidecarType("specs", prompt="x"), Context(), Endpoint("k", "any-model"))
         (verdict,) = judge.judge(SEEN)
         judge.close()
     assert verdict.signal
@@ -229,7 +229,7 @@ def test_the_base_url_may_be_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     with serving(tool(SIGNAL)) as server:
         settings = Settings(model_url=server.url, model="local-1", prices={"local": {"input": 1.0}})
-        parts = furnish(SidecarType("own", judge="model", prompt="x"), Material(), settings, tmp_path)
+        parts = build_components(SidecarType("own", judge="model", prompt="x"), Context(), settings, tmp_path)
         (verdict,) = parts.judge.judge(SEEN)
         parts.judge.close()
     assert verdict.signal
@@ -238,4 +238,4 @@ def test_the_base_url_may_be_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_nothing_seen_asks_nobody() -> None:
-    assert ModelJudge(SidecarType("specs", prompt="x"), Material(), Endpoint("k", "m")).judge([]) == []
+    assert ModelJudge(SidecarType("specs", prompt="x"), Context(), Endpoint("k", "m")).judge([]) == []

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from sidecars.definition.sidecar_type import Confidence, Rule, tool_filter
-from sidecars.observer.context import Material
-from sidecars.observer.factory import Parts
+from sidecars.observer.context import Context
+from sidecars.observer.factory import Components
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import quoted_from
 from sidecars.observer.observe.observation import Observation
 
-SETS = Material(sets={"files": ("src/**",), "not": ("src/private/**",)})
+SETS = Context(sets={"files": ("src/**",), "not": ("src/private/**",)})
 EDIT = Observation("e", tool="Edit", written=("src/private/x.py",), text="import os\n", lines_written=1)
 
 
-def fires(rule: Rule, seen: Observation, material: Material = SETS) -> bool:
+def fires(rule: Rule, seen: Observation, material: Context = SETS) -> bool:
     (verdict,) = RulesJudge([rule], material).judge([seen])
     assert verdict.observation == seen.id
     return verdict.signal
@@ -114,6 +114,6 @@ def test_no_globs_mean_any_tool() -> None:
         (Observation("e", tool="Bash", command="make test"), ""),
     ],
 )
-def test_the_scope_type(scope: Parts, seen: Observation, rule: str) -> None:
+def test_the_scope_type(scope: Components, seen: Observation, rule: str) -> None:
     (verdict,) = scope.judge.judge([seen])
     assert (verdict.rule, verdict.signal) == (rule, bool(rule))

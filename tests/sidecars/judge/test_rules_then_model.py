@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sidecars.definition.sidecar_type import Confidence, Rule
-from sidecars.observer.context import Material
+from sidecars.observer.context import Context
 from sidecars.observer.inject.deliver import compose
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.rules_then_model import CombinedJudge
@@ -35,7 +35,7 @@ class Model:
 
 def both(*answers: Verdict) -> tuple[CombinedJudge, Model]:
     model = Model(*answers)
-    return CombinedJudge(RulesJudge(RULES, Material()), model), model
+    return CombinedJudge(RulesJudge(RULES, Context()), model), model
 
 
 def test_only_what_a_rule_points_at_is_asked() -> None:

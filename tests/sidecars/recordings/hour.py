@@ -11,12 +11,12 @@ from pathlib import Path
 from sidecars.definition.sidecar_type import Confidence
 from sidecars.definition.type_loader import load_type
 from sidecars.observer.context import gather
-from sidecars.observer.factory import Parts
+from sidecars.observer.factory import Components
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.rules_then_model import CombinedJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
-from sidecars.observer.observe.recorded import Moment
+from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.observer.standalone import private_assignment
 from sidecars.tuning.replay import Replay, replay
 from tests.sidecars.recordings.record import SPEC, WRONG
@@ -27,7 +27,7 @@ LABELS = tuple(line.partition("  #")[0] for line in WRONG.values())
 _BEGIN = 1_800_000_000.0
 
 
-def moments(kind: str) -> list[Moment]:
+def moments(kind: str) -> list[RecordedEvent]:
     """The recording as hooks told it (``event``) or as the screen showed it (``screen``)."""
     found = []
     with gzip.open(Path(__file__).parent / "hour.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -35,7 +35,7 @@ def moments(kind: str) -> list[Moment]:
             row = json.loads(line)
             if kind in row:
                 payload, screen = row.get("event"), row.get("screen")
-                found.append(Moment(_BEGIN + row["t"], f"{kind}-{number}", payload, screen))
+                found.append(RecordedEvent(_BEGIN + row["t"], f"{kind}-{number}", payload, screen))
     return found
 
 
@@ -81,5 +81,5 @@ def run(workdir: Path, source: str, judge: str, *, estimate: bool = False) -> tu
     material = gather(kind, assignment)
     oracle = Oracle()
     rules = RulesJudge(kind.rules, material)
-    parts = Parts(kind, material, Settings(), oracle if judge == "model" else CombinedJudge(rules, oracle))
+    parts = Components(kind, material, Settings(), oracle if judge == "model" else CombinedJudge(rules, oracle))
     return replay(parts, assignment, moments(source), estimate=estimate), oracle
