@@ -32,7 +32,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Sidecars import witness.clock and the like many times a night; they shall not pay for the whole house.
+    # Sidecars import witness.clock and the like many times a night; they must not pay for the whole package.
     if name in _HOMES:
         import importlib
 

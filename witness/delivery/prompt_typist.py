@@ -1,6 +1,6 @@
 """Typing to an agent that sits at its prompt: proven idle and empty first, verified after, and nothing else touched.
 
-The floor for every client whose hooks are missing or fail. A half-typed prompt, a permission dialog, a pane in copy
+The last resort for every client whose hooks are missing or fail. A half-typed prompt, a permission dialog, a pane in copy
 mode or a screen that moves is left alone.
 """
 
