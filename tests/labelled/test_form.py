@@ -9,7 +9,7 @@ import yaml
 HERE = Path(__file__).parent
 TYPES = sorted(folder.name for folder in HERE.iterdir() if (folder / "tune.yaml").is_file())
 HALVES = ("tune", "measure")
-SHARED = {"argument", "files", "task", "cases"}
+SHARED = {"argument", "files", "task", "prompt", "cases"}
 CASE = {"name", "event", "events", "changed", "created", "removed", "exit", "knowable", "expect", "say", "not_say"}
 EFFECT = {"changed", "created", "removed", "exit"}
 SHELLS = {"Bash", "bash", "run_shell_command"}
