@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sidecars.distill.answer import Answer, Evidence
-from sidecars.distill.endpoint import Endpoint
 from sidecars.distill.errors import Exit
 from sidecars.distill.limits import Limits
 from sidecars.distill.run import distill
+from sidecars.llm.client import Endpoint
 
 __all__ = ["Answer", "Endpoint", "Evidence", "Exit", "Limits", "distill"]

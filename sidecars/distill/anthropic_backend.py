@@ -7,14 +7,12 @@ step nor ask again for an answer that cannot be parsed.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from sidecars.distill.answer import Claim, Draft, Spending
-from sidecars.distill.endpoint import Endpoint
 from sidecars.distill.errors import (
     BudgetError,
     NoBackendError,
@@ -26,8 +24,9 @@ from sidecars.distill.reply import read_reply
 from sidecars.distill.request import Inquiry
 from sidecars.distill.text import shown
 from sidecars.distill.tools import ToolFault, Tools, definitions
-from sidecars.llm.prices import dollars, price
-from witness.journal.records import Usage
+from sidecars.llm.client import Endpoint, ModelClient
+from sidecars.llm.prices import price
+from sidecars.llm.reply import ModelFault, Reply
 
 _MOST_TOKENS = 2000
 # Bytes of JSON that make a token, at the least; for what has not been sent yet.
@@ -48,7 +47,7 @@ class ModelLoop:
 
     def __init__(self, inquiry: Inquiry, endpoint: Endpoint) -> None:
         self._inquiry = inquiry
-        self._endpoint = endpoint
+        self._client = ModelClient(replace(endpoint, model=inquiry.limits.model))
         self._tools = Tools(inquiry.shelf)
         self._messages: list[dict[str, Any]] = []
         self._asked_again = False
@@ -64,48 +63,28 @@ class ModelLoop:
         """
         text, self.passages = opening(self._inquiry, self._tools)
         self._messages = [{"role": "user", "content": [{"type": "text", "text": text}]}]
-        deadline = self._inquiry.shelf.deadline
         try:
-            return asyncio.run(self._run_until(deadline.left))
-        except TimeoutError as error:
-            raise TimeoutSpentError(deadline.seconds) from error
-
-    async def _run_until(self, seconds: float) -> Draft:
-        from anthropic import AsyncAnthropic
-
-        async with (
-            # The client's own time limits count between two bytes; a server that trickles would never meet them.
-            asyncio.timeout(seconds),
-            AsyncAnthropic(
-                api_key=self._endpoint.key,
-                base_url=self._endpoint.url or os.environ.get("ANTHROPIC_BASE_URL") or None,
-                max_retries=2,
-                timeout=max(1.0, seconds),
-            ) as client,
-        ):
-            while (draft := await self._step(client)) is None:
+            while (draft := self._step()) is None:
                 pass
             return draft
+        finally:
+            self._client.close()
 
-    async def _step(self, client: Any) -> Draft | None:
+    def _step(self) -> Draft | None:
         """One request. None when the model wants to go on."""
         poor = self._afford()
         last = poor or self.spending.steps + 1 >= self._inquiry.limits.max_steps
         if last:
             self._say(_LAST_STEP)
         self._inquiry.progress(f"step {self.spending.steps + 1} of at most {self._inquiry.limits.max_steps}")
-        message = await self._send(client, last)
-        self._count(message)
-        calls = [block for block in message.content if block.type == "tool_use"]
-        text = "\n".join(block.text for block in message.content if block.type == "text")
-        if calls and not last:
-            self._messages.append(_echo(message))
-            self._messages.append({"role": "user", "content": [self._result(call) for call in calls]})
+        reply = self._send(last)
+        text = reply.text
+        if reply.calls and not last:
+            self._messages.append({"role": "assistant", "content": list(reply.blocks)})
+            self._messages.append({"role": "user", "content": [self._result(call) for call in reply.calls]})
             return None
         if draft := read_reply(text):
             return replace(draft, gaps=(*draft.gaps, _POOR)) if poor else draft
-        if message.stop_reason == "refusal":
-            raise UnparsableError("the model declined to answer")
         if self._asked_again or last:
             raise UnparsableError(f"the model's reply holds no answer: {shown(text.encode())[:120]!r}")
         self._asked_again = True
@@ -114,20 +93,21 @@ class ModelLoop:
         self._say(_AGAIN)
         return None
 
-    async def _send(self, client: Any, last: bool) -> Any:
-        import anthropic
-
+    def _send(self, last: bool) -> Reply:
+        deadline = self._inquiry.shelf.deadline
         try:
-            return await client.messages.create(**self._arguments(last))
-        except (anthropic.APITimeoutError, TimeoutError) as error:
-            raise TimeoutSpentError(self._inquiry.shelf.deadline.seconds) from error
-        except anthropic.APIStatusError as error:
-            text = " ".join(str(error.message).split())[:200]
-            raise NoBackendError(
-                f"the model {self._inquiry.limits.model} answers {error.status_code}: {text}"
-            ) from error
-        except anthropic.APIError as error:
-            raise NoBackendError(f"the model cannot be reached: {' '.join(str(error).split())[:200]}") from error
+            return self._client.ask(self._arguments(last), max(0.0, deadline.left))
+        except ModelFault as error:
+            if error.timeout or deadline.passed:
+                raise TimeoutSpentError(deadline.seconds) from error
+            if error.reason.startswith("refusal"):
+                raise UnparsableError("the model declined to answer") from error
+            name = self._inquiry.limits.model
+            if error.status:
+                raise NoBackendError(f"the model {name} answers {error.status}: {error.reason}") from error
+            raise NoBackendError(f"the model cannot be reached: {error.reason}") from error
+        finally:
+            self._count()
 
     def _arguments(self, last: bool) -> dict[str, Any]:
         # No sampling parameters, no prefill: current models refuse them. Tools are named to the end, because the
@@ -136,7 +116,6 @@ class ModelLoop:
         newest = self._messages[-1]
         blocks = [*newest["content"][:-1], {**newest["content"][-1], **mark}]
         return {
-            "model": self._inquiry.limits.model,
             "max_tokens": _MOST_TOKENS,
             "system": [{"type": "text", "text": instructions("Read, Grep and Glob"), **mark}],
             "thinking": {"type": "disabled"},
@@ -152,12 +131,12 @@ class ModelLoop:
         else:
             self._messages.append({"role": "user", "content": [block]})
 
-    def _result(self, call: Any) -> dict[str, Any]:
-        given = call.input if isinstance(call.input, dict) else {}
-        self._inquiry.progress(f"{call.name} {' '.join(f'{key}={value}' for key, value in given.items())}"[:100])
-        result = {"type": "tool_result", "tool_use_id": call.id}
+    def _result(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        given = call["input"] if isinstance(call["input"], dict) else {}
+        self._inquiry.progress(f"{call['name']} {' '.join(f'{key}={value}' for key, value in given.items())}"[:100])
+        result = {"type": "tool_result", "tool_use_id": call["id"]}
         try:
-            return {**result, "content": self._tools.call(call.name, given)}
+            return {**result, "content": self._tools.call(call["name"], given)}
         except ToolFault as error:
             return {**result, "content": str(error), "is_error": True}
 
@@ -170,7 +149,7 @@ class ModelLoop:
             BudgetError: not even that can.
         """
         limits = self._inquiry.limits
-        each = price(limits.model)
+        each = price(limits.model, self._client.endpoint.prices)
         size = len(json.dumps(self._arguments(False), ensure_ascii=False).encode("utf-8", "replace"))
         # At the dearest: nothing cached, everything written.
         dearest = max(each.input, each.written) * size / _BYTES_A_TOKEN / 1e6 + each.output * _MOST_TOKENS / 1e6
@@ -181,24 +160,8 @@ class ModelLoop:
             )
         return self.spending.dollars + 2 * dearest > limits.budget_usd
 
-    def _count(self, message: Any) -> None:
-        used = message.usage
-        cached, written = used.cache_read_input_tokens or 0, used.cache_creation_input_tokens or 0
-        usage = Usage(
-            model=self._inquiry.limits.model,
-            input_tokens=used.input_tokens,
-            cached_tokens=cached,
-            cache_written_tokens=written,
-            output_tokens=used.output_tokens,
-            calls=1,
-        )
-        self.spending.steps += 1
-        self.spending.input_tokens += used.input_tokens + cached + written
-        self.spending.cached_tokens += cached
-        self.spending.output_tokens += used.output_tokens
-        self.spending.dollars += dollars(usage)
-
-
-def _echo(message: Any) -> dict[str, Any]:
-    """The model's own message, to be sent back unchanged."""
-    return {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in message.content]}
+    def _count(self) -> None:
+        used, spent = self._client.usage, self.spending
+        spent.steps = used.calls
+        spent.input_tokens = used.input_tokens + used.cached_tokens + used.cache_written_tokens
+        spent.cached_tokens, spent.output_tokens, spent.dollars = used.cached_tokens, used.output_tokens, used.dollars

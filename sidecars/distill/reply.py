@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sidecars.distill.answer import Claim, Draft
+from sidecars.llm.reply import json_objects
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\r?\n(.*?)(?:\r?\n)?```", re.DOTALL)
 _MOST_CLAIMS = 40
@@ -32,25 +33,9 @@ def read_reply(text: str) -> Draft | None:
 
 def _candidates(text: str) -> Iterator[Any]:
     for fenced in reversed(_FENCE.findall(text)):
-        yield from reversed(list(_objects(fenced)))
-    yield from reversed(list(_objects(text)))
+        yield from reversed(list(json_objects(fenced)))
+    yield from reversed(list(json_objects(text)))
     yield from _cut_off(text)
-
-
-def _objects(text: str) -> Iterator[Any]:
-    """The JSON objects in a text, outermost ones."""
-    decoder = json.JSONDecoder(strict=False)
-    at = text.find("{")
-    tries = 0
-    while at >= 0 and tries < 200:
-        tries += 1
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
-            continue
-        yield value
-        at = text.find("{", end)
 
 
 def _cut_off(text: str) -> Iterator[Any]:

@@ -12,7 +12,6 @@ from typing import Protocol
 from sidecars.distill.answer import Answer, Claim, Draft, Evidence, Source, Spending
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
-from sidecars.distill.endpoint import Endpoint
 from sidecars.distill.errors import (
     BudgetError,
     Exit,
@@ -27,6 +26,7 @@ from sidecars.distill.extractive_backend import extract, room_for
 from sidecars.distill.limits import Deadline, Limits
 from sidecars.distill.request import Inquiry, Progress
 from sidecars.distill.text_pool import TextPool
+from sidecars.llm.client import Endpoint
 from witness.clock import Clock, SystemClock
 
 BACKENDS = ("model", "claude", "index")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from witness.journal.records import Usage
 
+#: A town's own prices: dollars for a million tokens by beginning of a model's id.
+Prices = Mapping[str, Mapping[str, float]]
 # Above that many tokens of input, the Haiku 5.5 family charges five times as much for everything.
 _STEP = 100_000
 _STEP_FACTOR = 5.0
@@ -41,7 +43,7 @@ _PRICES = {
 UNKNOWN = Price(15.0, 75.0, 18.75, 1.50, 4096)
 
 
-def price(model: str, own: Mapping[str, Mapping[str, float]] | None = None) -> Price:
+def price(model: str, own: Prices | None = None) -> Price:
     """The price of a model, by the longest known beginning of its id.
 
     Args:
@@ -59,7 +61,7 @@ def _own(given: Mapping[str, float]) -> Price:
     return Price(plain, given.get("output", 0.0), given.get("written", plain), given.get("cached", plain), 0)
 
 
-def dollars(usage: Usage, own: Mapping[str, Mapping[str, float]] | None = None) -> float:
+def dollars(usage: Usage, own: Prices | None = None) -> float:
     """What the tokens of one or several calls of one model cost; each call is taken to be of average length."""
     each = price(usage.model, own)
     total = usage.input_tokens + usage.cached_tokens + usage.cache_written_tokens

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from sidecars.llm.prices import dollars
+from sidecars.llm.client import Endpoint, ModelClient
+from sidecars.llm.reply import ModelFault
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
@@ -21,7 +22,6 @@ from witness.journal.records import Usage
 # A turn of a party is short, but a model that thinks first counts its thoughts against this.
 _MOST_TOKENS = 4096
 _TIMEOUT = 60.0
-_RETRIES = 2
 
 
 class ModelError(WitnessError):
@@ -61,68 +61,44 @@ class Model(Protocol):
 
 
 class AnthropicModel:
-    """A model behind an Anthropic-compatible endpoint.
+    """The model behind the Messages API.
 
     Args:
-        name: the model's id.
-        key: the API key.
-        url: base address of the endpoint; from the environment, else Anthropic's own, when empty.
-        timeout: seconds for one call.
-
-    Attributes:
-        usage: what all its calls cost so far.
+        endpoint: where it is.
+        timeout: seconds for one question, retries included.
     """
 
-    def __init__(self, name: str, key: str, url: str = "", timeout: float = _TIMEOUT) -> None:
-        from anthropic import Anthropic
+    def __init__(self, endpoint: Endpoint, timeout: float = _TIMEOUT) -> None:
+        self._client, self._timeout = ModelClient(endpoint), timeout
 
-        self._name = name
-        self.usage = Usage(model=name)
-        self._client = Anthropic(api_key=key, base_url=url or None, timeout=timeout, max_retries=_RETRIES)
+    @property
+    def usage(self) -> Usage:
+        """What all its questions cost so far."""
+        return self._client.usage
 
     def ask(self, system: str, prompt: str, tool: Tool) -> dict[str, Any]:
         """As ``Model.ask``."""
-        from anthropic import AnthropicError, APIStatusError
-
-        try:
-            answer = self._client.messages.create(
-                model=self._name,
-                max_tokens=_MOST_TOKENS,
-                system=[{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
-                messages=[{"role": "user", "content": prompt}],
-                tools=[{"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}],
-                tool_choice={"type": "tool", "name": tool.name},
-            )
-        except APIStatusError as error:
-            said = f"{error.status_code} {error.type or ''} {error.api_message or ''}"
-            raise ModelError(f"{self._name} gave no answer: {_one_line(said)}") from error
-        except AnthropicError as error:
-            raise ModelError(f"{self._name} gave no answer: {_one_line(str(error) or type(error).__name__)}") from error
-        self._count(answer.usage)
-        # Blocks are picked by type: a model that thinks puts its thoughts first.
-        for block in answer.content:
-            if block.type == "tool_use" and block.name == tool.name and isinstance(block.input, dict):
-                return dict(block.input)
-        raise ModelError(f"{self._name} did not answer with {tool.name} (stopped: {answer.stop_reason})")
-
-    def _count(self, reported: Any) -> None:
-        counts = {
-            "input_tokens": reported.input_tokens,
-            "cached_tokens": reported.cache_read_input_tokens,
-            "cache_written_tokens": reported.cache_creation_input_tokens,
-            "output_tokens": reported.output_tokens,
+        name = self._client.endpoint.model
+        arguments = {
+            "max_tokens": _MOST_TOKENS,
+            "system": [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
+            "thinking": {"type": "disabled"},
+            "messages": [{"role": "user", "content": prompt}],
+            "tools": [{"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}],
+            "tool_choice": {"type": "tool", "name": tool.name},
         }
-        sums = {name: getattr(self.usage, name) + (count or 0) for name, count in counts.items()}
-        usage = replace(self.usage, calls=self.usage.calls + 1, **sums)
-        self.usage = replace(usage, dollars=dollars(usage))
+        try:
+            reply = self._client.ask(arguments, self._timeout)
+        except ModelFault as error:
+            raise ModelError(f"{name} gave no answer: {error.reason}") from error
+        given = reply.called(tool.name)
+        if not isinstance(given, dict):
+            raise ModelError(f"{name} did not answer with {tool.name} (stopped: {reply.stop})")
+        return given
 
     def close(self) -> None:
         """Close its connections."""
         self._client.close()
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:200]
 
 
 def model_for(start: Path) -> AnthropicModel:
@@ -141,4 +117,4 @@ def model_for(start: Path) -> AnthropicModel:
     key = os.environ.get(settings.key_env, "")
     if not key:
         raise UsageError(f"no API key: set {settings.key_env}")
-    return AnthropicModel(settings.model, key)
+    return AnthropicModel(Endpoint(key, settings.model, settings.model_url, settings.prices))

@@ -97,7 +97,8 @@ def build_components(kind: SidecarType, material: Context, settings: Settings, w
         sure = tuple(rule for rule in rules if rule.confidence >= kind.threshold)
         lack = f"no key in {settings.key_env}: " + ("it runs on its rules alone" if sure else "it stays silent")
         return Components(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
-    from sidecars.observer.judge.model import Endpoint, ModelJudge
+    from sidecars.llm.client import Endpoint
+    from sidecars.observer.judge.model import ModelJudge
     from sidecars.observer.judge.rules_then_model import CombinedJudge
 
     model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices))

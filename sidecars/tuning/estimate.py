@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.llm.prices import dollars, price
+from sidecars.llm.prices import Prices, dollars, price
 from sidecars.observer.context.context import Context
 from sidecars.observer.judge.model_prompt import describe, system_prompt
 from sidecars.observer.judge.verdict import Verdict
@@ -28,10 +28,13 @@ class EstimatingJudge:
         kind, material: as for the model judge.
         model: whose prices count.
         clock: by which the cache grows old.
+        prices: the town's own prices.
     """
 
-    def __init__(self, kind: SidecarType, material: Context, model: str, clock: Clock) -> None:
-        self._model, self._clock = model, clock
+    def __init__(
+        self, kind: SidecarType, material: Context, model: str, clock: Clock, prices: Prices | None = None
+    ) -> None:
+        self._model, self._clock, self._prices = model, clock, prices or {}
         self._system = len(system_prompt(kind, material)) / _CHARACTERS_PER_TOKEN
         self._cached_until = -1.0
 
@@ -49,11 +52,11 @@ class EstimatingJudge:
         system, asked = round(self._system), round(len(question) / _CHARACTERS_PER_TOKEN)
         now = self._clock.monotonic()
         usage = Usage(model=self._model, input_tokens=asked, output_tokens=_ANSWER_TOKENS, calls=1)
-        if system < price(self._model).cache_minimum:
+        if system < price(self._model, self._prices).cache_minimum:
             usage = replace(usage, input_tokens=asked + system)
         elif now < self._cached_until:
             usage = replace(usage, cached_tokens=system)
         else:
             usage = replace(usage, cache_written_tokens=system)
         self._cached_until = now + _CACHE_SECONDS
-        return replace(usage, dollars=dollars(usage))
+        return replace(usage, dollars=dollars(usage, self._prices))

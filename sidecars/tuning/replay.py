@@ -80,7 +80,7 @@ def replay(
     usages = [each.usage for each in decisions if each.usage]
     naive_calls = max(1, round(seconds / NAIVE_SECONDS))
     model = parts.kind.model or parts.settings.model
-    naive = EstimatingJudge(parts.kind, parts.material, model, clock)
+    naive = EstimatingJudge(parts.kind, parts.material, model, clock, parts.settings.prices)
     return Replay(
         decisions=tuple(decisions),
         began=began,
@@ -95,7 +95,7 @@ def replay(
 
 def _estimating(parts: Components, clock: ManualClock) -> Judge:
     kind, material = parts.kind, parts.material
-    model = EstimatingJudge(kind, material, kind.model or parts.settings.model, clock)
+    model = EstimatingJudge(kind, material, kind.model or parts.settings.model, clock, parts.settings.prices)
     if kind.judge == "model":
         return model
     return CombinedJudge(RulesJudge((*material.rules, *kind.rules), material), model)

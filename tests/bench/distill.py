@@ -139,7 +139,7 @@ def model() -> list[Row]:
     Demanded: at most 6 steps and 8,000 tokens sent (counted by the server, 3.5 bytes each).
     """
     from sidecars.distill import Limits, distill
-    from sidecars.distill.endpoint import Endpoint
+    from sidecars.llm.client import Endpoint
 
     rows = []
     with tempfile.TemporaryDirectory(prefix="gt-bench-") as folder:
@@ -155,7 +155,7 @@ def model() -> list[Row]:
                     [path],
                     QUESTION,
                     backend="model",
-                    endpoint=Endpoint("sk-bench", server.url),
+                    endpoint=Endpoint("sk-bench", url=server.url),
                     limits=Limits(timeout=60),
                 )
                 rows.append(

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.e2e.messages_server import stream_of
+
 Block = dict[str, Any]
 Reply = list[Block] | int | dict[str, Any]
 Step = Reply | Callable[[dict[str, Any]], Reply]
@@ -136,12 +138,14 @@ class _Handler(BaseHTTPRequestHandler):
             },
             **reply,
         }
+        if body.get("stream"):
+            return self._send(200, b"".join(stream_of(message)))
         return self._send(200, message)
 
-    def _send(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
+    def _send(self, status: int, body: dict[str, Any] | bytes) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", "text/event-stream" if isinstance(body, bytes) else "application/json")
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

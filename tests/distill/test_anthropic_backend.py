@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sidecars.distill import Answer, Exit, Limits, distill
-from sidecars.distill.endpoint import Endpoint
 from sidecars.distill.errors import NoBackendError
+from sidecars.llm.client import Endpoint
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
 from tests.distill.model_server import ModelServer, say, texts, use
 
@@ -35,7 +35,7 @@ def ask(server: ModelServer, path: str, question: str = QUESTION, **limits: Any)
         [path],
         question,
         backend="model",
-        endpoint=Endpoint(KEY, server.url),
+        endpoint=Endpoint(KEY, url=server.url),
         limits=Limits(**{"timeout": 30, **limits}),
     )
 
@@ -251,7 +251,7 @@ def test_an_overload_that_passes_is_no_fault(server: ModelServer, log: tuple[str
 
 def test_a_server_that_is_not_there_is_no_backend(log: tuple[str, EvalLog]) -> None:
     with pytest.raises(NoBackendError, match="cannot be reached"):
-        distill([log[0]], "x", backend="model", endpoint=Endpoint(KEY, "http://127.0.0.1:9"))
+        distill([log[0]], "x", backend="model", endpoint=Endpoint(KEY, url="http://127.0.0.1:9"))
 
 
 def test_without_a_key_there_is_no_backend(log: tuple[str, EvalLog]) -> None:
@@ -264,4 +264,4 @@ def test_the_key_is_sent_and_nowhere_shown(server: ModelServer, log: tuple[str, 
     server.play(say(good(log[1])))
     answer = ask(server, log[0])
     assert [key.removeprefix("Bearer ") for key in server.keys] == [KEY]
-    assert KEY not in json.dumps(answer.to_dict()) + repr(Endpoint(KEY, server.url))
+    assert KEY not in json.dumps(answer.to_dict()) + repr(Endpoint(KEY, url=server.url))

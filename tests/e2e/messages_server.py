@@ -242,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
             blocks = request.answered
             with suppress(BrokenPipeError, ConnectionResetError):
                 if body.get("stream"):
-                    self._send(b"".join(_stream(body, blocks)), "text/event-stream")
+                    self._send(b"".join(stream_of(_message(body, blocks))), "text/event-stream")
                 else:
                     self._send(json.dumps(_message(body, blocks)).encode())
                 request.sent = time.monotonic()
@@ -270,24 +270,28 @@ def _message(body: dict[str, Any], blocks: list[Block]) -> dict[str, Any]:
     }
 
 
-def _stream(body: dict[str, Any], blocks: list[Block]) -> Iterator[bytes]:
-    message = _message(body, blocks)
+def stream_of(message: dict[str, Any]) -> Iterator[bytes]:
+    """The server-sent events of a whole message."""
+    usage = {"output_tokens": message.get("usage", {}).get("output_tokens", 10)}
     yield _event("message_start", message={**message, "content": [], "stop_reason": None})
-    for index, block in enumerate(blocks):
-        if block["type"] == "text":
-            start, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
-        else:
-            start = {**block, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    for index, block in enumerate(message["content"]):
+        key, kind = _STREAMED[block["type"]]
+        start = {**block, key: {} if key == "input" else ""}
+        text = json.dumps(block["input"]) if key == "input" else block[key]
+        delta = {"type": kind, "partial_json" if key == "input" else key: text}
         yield _event("content_block_start", index=index, content_block=start)
         yield _event("content_block_delta", index=index, delta=delta)
         yield _event("content_block_stop", index=index)
-    yield _event(
-        "message_delta",
-        delta={"stop_reason": message["stop_reason"], "stop_sequence": None},
-        usage={"output_tokens": 10},
-    )
+    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield _event("message_delta", delta=ending, usage=usage)
     yield _event("message_stop")
+
+
+_STREAMED = {
+    "text": ("text", "text_delta"),
+    "thinking": ("thinking", "thinking_delta"),
+    "tool_use": ("input", "input_json_delta"),
+}
 
 
 def _event(name: str, **fields: Any) -> bytes:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.e2e.messages_server import stream_of
+
 Script = Callable[[dict[str, Any]], Any]
 
 
@@ -38,9 +40,12 @@ class ModelServer:
                 outer.keys.append(given.removeprefix("Bearer "))
                 answer = script(request)
                 status = answer if isinstance(answer, int) else 200
-                body = json.dumps(_error() if status != 200 else _message(request, answer)).encode()
+                if status != 200:
+                    body, kind = json.dumps(_error()).encode(), "application/json"
+                else:
+                    body, kind = b"".join(stream_of(_message(request, answer))), "text/event-stream"
                 self.send_response(status)
-                self.send_header("content-type", "application/json")
+                self.send_header("content-type", kind)
                 self.send_header("content-length", str(len(body)))
                 self.send_header("x-should-retry", "false")
                 self.end_headers()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecars.llm.client import Endpoint
 from sidecars.memory.model import AnthropicModel, ModelError, Tool
 from sidecars.memory.store import MemoryStore
 from sidecars.party.decision_record import FOLDER
@@ -244,7 +245,7 @@ def test_a_server_that_breaks_off_leaves_a_record_that_can_be_saved(
     with ModelServer(lambda request: next(turns)) as server:
         assert _run_cli(monkeypatch, server.url) == 1
     costs, error = capsys.readouterr().err.splitlines()
-    assert costs.startswith("4 calls")
+    assert costs.startswith("5 calls")
     command = shlex.split(error.partition("until then: ")[2])
     assert command[:3] == ["gt", "party", "end"]
     main(command[1:])
@@ -287,7 +288,7 @@ def test_start_prints_briefings_and_end_takes_the_record(
 @pytest.mark.parametrize("answer", [400, "in words", {}])
 def test_an_answer_in_no_usable_form_is_one_line(answer: Any) -> None:
     with ModelServer(lambda request: answer) as server:
-        model = AnthropicModel("claude-haiku-5-5", "k", url=server.url)
+        model = AnthropicModel(Endpoint("k", "claude-haiku-5-5", server.url))
         try:
             if answer == {}:
                 assert model.ask("s", "p", Tool("take_turn", "d", {"type": "object"})) == {}

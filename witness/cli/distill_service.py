@@ -87,7 +87,11 @@ class Asking:
             if not key:
                 raise NoBackendError(f"the model backend needs a key: set {settings.key_env}, or use --backend index")
         limits = {**self.limits, "model": self.limits.get("model") or settings.model}
-        return {"backend": backend, "limits": Limits(**limits), "endpoint": Endpoint(key)}
+        return {
+            "backend": backend,
+            "limits": Limits(**limits),
+            "endpoint": Endpoint(key, "", settings.model_url, settings.prices),
+        }
 
 
 def ledger() -> Ledger:

@@ -1,7 +1,7 @@
 """Typing to an agent that sits at its prompt: proven idle and empty first, verified after, and nothing else touched.
 
-The last resort for every client whose hooks are missing or fail. A half-typed prompt, a permission dialog, a pane in copy
-mode or a screen that moves is left alone.
+The last resort for every client whose hooks are missing or fail. A half-typed prompt, a permission dialog, a pane in
+copy mode or a screen that moves is left alone.
 """
 
 from __future__ import annotations

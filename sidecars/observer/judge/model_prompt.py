@@ -66,7 +66,7 @@ def describe(seen: Sequence[Observation]) -> str:
 def request(
     kind: SidecarType, model: str, system: str, seen: Sequence[Observation], hint: str = ""
 ) -> Mapping[str, Any]:
-    """The arguments of one call of the Messages API.
+    """The arguments of one call of the Messages API; the client adds the model's id.
 
     No sampling parameters and no prefill (Haiku 5.5 answers 400 to them); thinking is off because the tool is forced.
     """
@@ -79,7 +79,6 @@ def request(
     if hint:
         question += f"\n\nA rule has pointed at this action: {hint}. Report a signal only if you agree."
     return {
-        "model": model,
         "max_tokens": kind.max_tokens,
         "system": [block],
         "thinking": {"type": "disabled"},

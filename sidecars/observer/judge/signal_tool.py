@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from sidecars.definition.sidecar_type import Confidence
+from sidecars.llm.reply import json_objects
 from sidecars.observer.judge.verdict import Verdict
 
 TOOL = "report_signal"
@@ -77,22 +77,15 @@ def find_report(text: str) -> Verdict:
     Raises:
         ValueError: there is none, it is cut off, or there are several that disagree.
     """
-    decoder = json.JSONDecoder()
     found: list[Verdict] = []
-    position = text.find("{")
     fault = "the answer holds no JSON object"
-    while position >= 0:
+    for value in json_objects(text):
         try:
-            value, end = decoder.raw_decode(text, position)
+            if isinstance(value, ValueError):
+                raise ValueError(f"the answer's JSON is broken: {value}") from value
+            found.append(read_report(value))
         except ValueError as error:
-            fault = f"the answer's JSON is broken: {error}"
-            end = position + 1
-        else:
-            try:
-                found.append(read_report(value))
-            except ValueError as error:
-                fault = str(error)
-        position = text.find("{", end)
+            fault = str(error)
     if not found:
         raise ValueError(fault)
     if any(each.signal != found[0].signal for each in found):

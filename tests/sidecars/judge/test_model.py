@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from sidecars.definition.sidecar_type import Confidence, SidecarType
+from sidecars.llm.client import Endpoint
 from sidecars.observer.context import Context
 from sidecars.observer.factory import build_components
-from sidecars.observer.judge.model import Endpoint, ModelJudge
+from sidecars.observer.judge.model import ModelJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from tests.sidecars.model_server import (
@@ -184,7 +185,7 @@ def test_a_slow_server_costs_the_deadline_and_no_more(ask: Ask, slow: Callable[[
     gate = threading.Event()
     verdict, _ = ask(slow(gate), timeout=0.4)
     gate.set()
-    assert verdict.error.startswith("timeout: no verdict within 0.4 s")
+    assert verdict.error.startswith("timeout: no answer within 0.4 s")
     assert verdict.passing
     assert verdict.usage is not None
     assert verdict.usage.seconds < 0.9

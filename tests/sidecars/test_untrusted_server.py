@@ -1,0 +1,118 @@
+"""A Messages server that means harm: its counts, its sizes, its nesting."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+
+import pytest
+
+from sidecars.llm.client import Endpoint, ModelClient
+from sidecars.llm.reply import ModelFault
+from tests.sidecars.model_server import Answer, Handler, blocks, garbage, serving, text, tool_block
+
+_QUESTION = {"max_tokens": 10, "messages": [{"role": "user", "content": "x"}]}
+
+
+def _counts(**usage: int) -> Answer:
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [], "stop_reason": "end_turn",
+               "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1} | usage}  # fmt: skip
+
+    def answer(handler: Handler) -> None:
+        handler.start(200, "text/event-stream")
+        handler.event({"type": "message_start", "message": message})
+        handler.event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage})
+        handler.event({"type": "message_stop"})
+
+    return answer
+
+
+@pytest.mark.parametrize("count", [-(10**9), 10**15])
+def test_an_absurd_count_never_lowers_what_was_spent(count: int) -> None:
+    with serving(_counts(output_tokens=count), _counts(input_tokens=count)) as server:
+        client = ModelClient(Endpoint("k", "claude-haiku-5-5", server.url))
+        client.ask(_QUESTION, 5)
+        first = client.usage.dollars
+        client.ask(_QUESTION, 5)
+        client.close()
+    assert first > 0
+    assert client.usage.dollars > first
+    assert client.usage.dollars < 1e3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        blocks(tool_block("[" * 60_000)),
+        text("{" * 60_000),
+        garbage(b'event: message_start\ndata: {"type":"message_start","message":' + b"[" * 100_000 + b"\n\n"),
+    ],
+)
+def test_deep_nesting_is_no_answer_and_no_crash(answer: Answer) -> None:
+    with serving(answer) as server:
+        client = ModelClient(Endpoint("k", "m", server.url))
+        try:
+            reply = client.ask(_QUESTION, 3)
+        except ModelFault as error:
+            assert "\n" not in error.reason
+            assert len(error.reason) < 400
+        else:
+            assert reply.called("report_signal") in (None, "[" * 60_000)
+        client.close()
+
+
+def _bomb(code: int) -> Answer:
+    packed = gzip.compress(b"\0" * (256 << 20), 9)
+
+    def answer(handler: Handler) -> None:
+        handler.start(code, "application/json", content_encoding="gzip", content_length=str(len(packed)))
+        handler.wfile.write(packed)
+
+    return answer
+
+
+@pytest.mark.parametrize("code", [200, 400])
+def test_a_compressed_body_is_refused_unread(code: int) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with serving(*[_bomb(code)] * 6) as server:
+        before = max(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        client = ModelClient(Endpoint("k", "m", server.url))
+        with pytest.raises(ModelFault, match="connection: "):
+            client.ask(_QUESTION, 20)
+        client.close()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+def test_an_endless_body_is_broken_off() -> None:
+    def endless(handler: Handler) -> None:
+        handler.start(400, "application/json")
+        while True:
+            handler.wfile.write(b" " * 65536)
+
+    with serving(*[endless] * 6) as server:
+        client = ModelClient(Endpoint("k", "m", server.url))
+        with pytest.raises(ModelFault):
+            client.ask(_QUESTION, 20)
+        client.close()
+
+
+def test_a_huge_answer_is_broken_off() -> None:
+    with serving(text("x" * 600_000)) as server:
+        client = ModelClient(Endpoint("k", "m", server.url))
+        with pytest.raises(ModelFault, match="longer than"):
+            client.ask(_QUESTION, 10)
+        client.close()
+
+
+def test_a_report_that_is_nested_without_end_costs_no_time() -> None:
+    from time import process_time
+
+    from sidecars.observer.judge.signal_tool import find_report
+
+    began = process_time()
+    with pytest.raises(ValueError, match="JSON"):
+        find_report("{" * 60_000)
+    with pytest.raises(ValueError, match="JSON"):
+        find_report(json.dumps({"a": 1})[:-1] + "," + '{"b":[' * 20_000)
+    assert process_time() - began < 1.5
