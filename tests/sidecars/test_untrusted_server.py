@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import resource
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,9 @@ _QUESTION = {"max_tokens": 10, "messages": [{"role": "user", "content": "x"}]}
 
 
 def _counts(**usage: int) -> Answer:
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [],
-               "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1} | usage}  # fmt: skip
+    message: dict[str, Any] = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": []}
+    message |= {"stop_reason": "end_turn", "stop_sequence": None}
+    message["usage"] = {"input_tokens": 1, "output_tokens": 1} | usage
 
     def answer(handler: Handler) -> None:
         handler.start(200, "text/event-stream")
