@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields as dataclass_fields
+from pathlib import Path
 from typing import Any
 
 from sidecars.definition.sidecar_type import Rule
-from sidecars.definition.type_schema import RULE_FIELDS
-from sidecars.definition.yamlfile import Document
+from sidecars.definition.type_schema import EXPRESSIONS, RULE_FIELDS
+from witness.config.yaml_document import Document
 from witness.errors import Problem
 
-_NO_CONDITIONS = frozenset(["name", "confidence", "snippet", "say", "unless", "but_not", "once", "final", "given"])
+# The types that ride along.
+SHIPPED = Path(__file__).resolve().parent.parent / "types"
+_NO_CONDITIONS = frozenset(
+    ["name", "confidence", "snippet", "say", "unless", "but_not", "once", "final", "given", "shipped"]
+)
 CONDITIONS = tuple(each.name for each in dataclass_fields(Rule) if each.name not in _NO_CONDITIONS)
 
 
@@ -60,4 +66,13 @@ def _read_rule(document: Document, raw: dict[str, Any], at: str, problems: list[
     if not any(name in raw for name in CONDITIONS):
         named = raw.get("name", "")
         problems.append(document.problem(f"rule {named!r} has no condition and would fire at every action", at))
-    return Rule(**given) if len(problems) == before else None
+    if len(problems) > before:
+        return None
+    rule = Rule(**given, shipped=Path(document.path).is_relative_to(SHIPPED))
+    for name in EXPRESSIONS:
+        if getattr(rule, name):
+            try:
+                rule.expression(name)
+            except (ValueError, re.error, RecursionError) as error:
+                problems.append(document.problem(f"not a regular expression: {error}", f"{at}.{name}"))
+    return rule if len(problems) == before else None

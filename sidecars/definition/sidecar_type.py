@@ -14,6 +14,7 @@ from fnmatch import translate
 from pathlib import Path
 
 from witness.errors import DeclarationError, Problem
+from witness.expressions import Expression, foreign
 
 JUDGES = ("rules", "model", "command", "rules+model")
 ARGUMENTS = ("files", "text", "none")
@@ -65,6 +66,7 @@ class Rule:
         final: no model is asked whether it is right.
         snippet: name of what is said.
         say: what is said, in place of a snippet.
+        shipped: it rides along with this program, so that its expressions are our own and need no RE2.
     """
 
     name: str
@@ -89,6 +91,22 @@ class Rule:
     final: bool = False
     snippet: str = ""
     say: str = ""
+    shipped: bool = False
+
+    def expression(self, name: str, *, multiline: bool = True) -> Expression:
+        """One of its expressions, ready to be searched for.
+
+        Args:
+            name: its field, as ``command``.
+            multiline: ``^`` and ``$`` match at every line.
+
+        Raises:
+            ValueError: it is none, or a foreign one where RE2 is not installed.
+        """
+        pattern = str(getattr(self, name))
+        if not self.shipped:
+            return foreign(pattern, multiline=multiline)
+        return re.compile(pattern, re.MULTILINE if multiline else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sidecars.definition.rule_reader import read_rules
+from sidecars.definition.rule_reader import SHIPPED, read_rules
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.definition.type_schema import FIELDS
-from sidecars.definition.yamlfile import Document, load_yaml
+from witness.config.yaml_document import Document, load_yaml
 from witness.errors import DeclarationError, NotFoundError, Problem
 
-SHIPPED = Path(__file__).resolve().parent.parent / "types"
 OWN_FOLDER = Path(".gt") / "sidecars"
 _PARTS = ("sidecar.yaml", "prompt.md", "snippets.yaml")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,14 +52,6 @@ def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("must be true or false")
     return value
-
-
-def _expression(value: Any) -> str:
-    try:
-        re.compile(_string(value))
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from error
-    return str(value)
 
 
 def _one_of(*names: str) -> Callable[[Any], str]:
@@ -132,20 +123,23 @@ RULE_FIELDS: Mapping[str, Field] = {
     "writes_outside": Field(_strings, _TEXTS, "a file that was written matches none of these"),
     "touches_outside": Field(_strings, _TEXTS, "a file that was opened or written matches none of these"),
     "but_not": Field(_strings, _TEXTS, "files that never count for this rule"),
-    "command": Field(_expression, _PATTERN, "found in the shell command"),
-    "text": Field(_expression, _PATTERN, "found in the text that was written"),
-    "output": Field(_expression, _PATTERN, "found in the tool's answer"),
-    "unless": Field(_expression, _PATTERN, "found anywhere in the action, it silences the rule"),
+    "command": Field(_string, _PATTERN, "found in the shell command"),
+    "text": Field(_string, _PATTERN, "found in the text that was written"),
+    "output": Field(_string, _PATTERN, "found in the tool's answer"),
+    "unless": Field(_string, _PATTERN, "found anywhere in the action, it silences the rule"),
     "lines_over": Field(_whole(0, 100_000), {"type": "integer", "minimum": 0}, "more lines were written than this"),
     "lacks_block": Field(_string, _TEXT, "the polecat's prompt has no block of this type, and there is one to give"),
     "defines": Field(_one_of("@apis"), {"const": "@apis"}, "a name is defined anew that the argument's files define"),
-    "given": Field(_expression, _PATTERN, "the rule holds only where the sidecar's documents match this"),
+    "given": Field(_string, _PATTERN, "the rule holds only where the sidecar's documents match this"),
     "confidence": Field(_confidence, _LEVEL, "how sure the rule is"),
     "once": Field(_flag, {"type": "boolean"}, "it speaks once in a run"),
     "final": Field(_flag, {"type": "boolean"}, "no model is asked whether it is right"),
     "snippet": Field(_string, _TEXT, "name of the text that is said"),
     "say": Field(_string, _TEXT, "the text that is said, in place of a snippet"),
 }
+
+# What of a rule is a regular expression.
+EXPRESSIONS = ("command", "text", "output", "unless", "given")
 
 FIELDS: Mapping[str, Field] = {
     "summary": Field(_string, _TEXT, "one line for people"),

@@ -80,7 +80,10 @@ def _compiled(pattern: bytes, wild: bool) -> Any:
     if not wild:
         # Words and blanks have nothing in common, so that no text makes this slow; re is quick to load and to search.
         return re.compile(pattern)
-    import re2
+    try:
+        import re2
+    except ImportError:  # our own expression: slower on a text that is made for it, and right
+        return re.compile(pattern)
 
     options = re2.Options()
     options.log_errors = False

@@ -13,6 +13,7 @@ from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import UnreadableError
 from sidecars.distill.text import Text, rune_start, shown
 from sidecars.distill.text_pool import TextPool
+from witness.expressions import EXTRA
 
 # Characters of one result: a model that asks for more asks again, narrower.
 LONGEST_RESULT = 6000
@@ -196,8 +197,10 @@ def _whole(given: Mapping[str, Any], name: str, otherwise: int) -> int:
 
 
 def _compiled(pattern: str, ignore_case: bool) -> Any:
-    import re2
-
+    try:
+        import re2
+    except ImportError:
+        raise ToolFault(f"patterns need RE2: pip install '{EXTRA}'") from None
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = not ignore_case

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sidecars.definition.yamlfile import Document, load_yaml
+from witness.config.yaml_document import Document, load_yaml
 from witness.errors import DeclarationError, Problem
 
 CASES_FILE = "cases.yaml"

@@ -58,7 +58,7 @@ def test_lint_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "neither JSON nor YAML"),
+        ("{", "not YAML"),
         ("[1", "neither JSON nor YAML"),
         ("a: 1", "must hold a list"),
         ("[1]", "b.txt: 0: a block is {type, content}"),

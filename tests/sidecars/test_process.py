@@ -274,18 +274,22 @@ def test_an_event_that_is_nested_without_end(observed: Assignment, start: Callab
     assert len(sidecar.said()) == 1
 
 
-def test_an_event_on_which_the_judge_never_ends_ends_not_every_successor(
+def test_an_event_on_which_the_judge_ends_its_sidecar_ends_not_every_successor(
     observed: Assignment, start: Callable[[Assignment], Sidecar]
 ) -> None:
-    rule = {"name": "endless", "text": "(a+)+$", "say": "It is."}
-    mine = replace(observed, overrides={"rules": [rule], "cooldown": "0s"})
-    append_event(mine.spool, as_payload(tool_event("Edit", file_path="a", new_string="a" * 60 + "!")))
+    said = json.dumps({"signal": True, "evidence": "good", "confidence": "high", "message": "It is."})
+    command = ["sh", "-c", f"grep -q fatal && kill -9 $PPID; echo '{said}'"]
+    mine = replace(
+        observed, overrides={"judge": "command", "command": command, "cooldown": "0s", "batch": "0s", "timeout": "10s"}
+    )
+    append_event(mine.spool, as_payload(tool_event("Edit", file_path="a", new_string="fatal")))
     for _ in range(3):
-        hung = start(mine)
-        hung.process.kill()
-        hung.process.wait()
+        assert start(mine).process.wait(timeout=20) == -9
     sidecar = start(mine)
-    sidecar.ask(tool_event("Edit", file_path="b", new_string="aaa"))
+    sidecar.ask(tool_event("Edit", file_path="b", new_string="good"))
+    while not sidecar.said():
+        with pytest.raises(subprocess.TimeoutExpired):  # it lives, and is still at it
+            sidecar.process.wait(timeout=0.05)
     assert sidecar.said() == ["[sidecar:scope] It is."]
     with Journal(Path(mine.journal)) as journal:
         first = journal.decisions.of("run-1")[0]

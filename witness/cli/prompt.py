@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import click
 
 from witness.cli.context import print_json
 from witness.errors import DeclarationError, Problem, UsageError
+from witness.files import parse_json
 from witness.prompts.blocks import TYPES, Block, decompose, render
 from witness.prompts.lint import lint
 
@@ -96,13 +96,13 @@ def _read(file: str) -> str:
 
 
 def _blocks(file: str) -> list[Block]:
-    import yaml
+    from witness.config.yaml_document import parse_yaml_value
 
     text = _read(file)
     try:
-        rows = json.loads(text) if text.lstrip().startswith("[") else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise DeclarationError([Problem(f"neither JSON nor YAML: {' '.join(str(error).split())}", file)]) from error
+        rows = parse_json(text) if text.lstrip().startswith("[") else parse_yaml_value(text, file)
+    except ValueError as error:
+        raise DeclarationError([Problem(f"neither JSON nor YAML: {error}", file)]) from error
     if not isinstance(rows, list):
         raise DeclarationError([Problem("must hold a list of {type, content}", file)])
     problems: list[Problem] = []

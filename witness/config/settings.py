@@ -8,16 +8,16 @@ in silence.
 from __future__ import annotations
 
 import math
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from witness.config.operational import Operational
-from witness.errors import DeclarationError, Problem
+from witness.config.yaml_document import load_yaml
+from witness.errors import DeclarationError
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d))+")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -181,40 +181,18 @@ def _convert(name: str, value: Any) -> Any:
     return value
 
 
-def _apply(base: Settings, path: Path) -> Settings:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError):
-        return base
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
-    try:
-        node, raw = _parse(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        message = f"not YAML: {getattr(error, 'problem', None) or error}"
-        raise DeclarationError([Problem(message, str(path), mark.line + 1 if mark else 0)]) from error
-    if raw is None:
-        return base
-    if not isinstance(raw, dict) or not isinstance(node, yaml.MappingNode):
-        raise DeclarationError([Problem("the file must hold a mapping of keys to values", str(path), 1)])
-    lines: dict[str, int] = {}
-    problems, changes = [], {}
-    for key, _ in node.value:
-        line = key.start_mark.line + 1
-        if key.value in lines:
-            # YAML lets the second one win, in silence.
-            problems.append(Problem(f"stands twice, first in line {lines[key.value]}", str(path), line, key.value))
-        lines[key.value] = line
+def _apply(base: Settings, path: Path, owners: Collection[int]) -> Settings:
+    document = load_yaml(path, owners)
     known = {each.name for each in fields(Settings)}
-    for key, value in raw.items():
+    problems, changes = [], {}
+    for key, value in document.values.items():
         if key not in known:
-            problems.append(Problem("unknown key", str(path), lines.get(key, 0), str(key)))
+            problems.append(document.problem("unknown key", key))
             continue
         try:
             changes[key] = _convert(key, value)
         except ValueError as error:
-            problems.append(Problem(str(error), str(path), lines.get(key, 0), key))
+            problems.append(document.problem(str(error), key))
     if problems:
         raise DeclarationError(problems)
     return replace(base, **changes)
@@ -230,17 +208,6 @@ def _gas_town(town: Path) -> Settings:
     )
 
 
-def _parse(text: str) -> tuple[yaml.Node | None, Any]:
-    """The document's nodes, for their lines, and its values; in one pass, since every sidecar starts with it."""
-    # libyaml's parser where PyYAML was built with it: ten times as fast.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
-    try:
-        node = loader.get_single_node()
-        return node, loader.construct_document(node) if node else None
-    finally:
-        loader.dispose()
-
-
 def load_settings(town: Path, rig: str = "") -> Settings:
     """Read the town's settings and, over them, the rig's; below both, what a Gas Town set in its own file.
 
@@ -251,5 +218,15 @@ def load_settings(town: Path, rig: str = "") -> Settings:
     Raises:
         DeclarationError: a file is not YAML, or has an unknown key or a wrong value.
     """
-    settings = _apply(_gas_town(town), town / "settings" / "witness.yaml")
-    return _apply(settings, town / rig / "settings" / "witness.yaml") if rig else settings
+    owners = _owners(town)
+    settings = _apply(_gas_town(town), town / "settings" / "witness.yaml", owners)
+    return _apply(settings, town / rig / "settings" / "witness.yaml", owners) if rig else settings
+
+
+def _owners(town: Path) -> set[int]:
+    """Whose settings count: our own, the system's, and those of whoever the town belongs to (a folder that is mounted
+    into a container has another user than the one that runs there)."""
+    try:
+        return {os.geteuid(), 0, town.stat().st_uid}
+    except OSError:
+        return {os.geteuid(), 0}

@@ -8,11 +8,9 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from witness.config.town import Town
+from witness.config.yaml_document import load_yaml
 from witness.declare.sidecar_spec import SidecarSpec, read_entries
 from witness.declare.source import Source
 from witness.errors import DeclarationError, NotFoundError
@@ -71,11 +69,11 @@ def _argument_kind(name: str, folders: list[Path]) -> str:
     """What the type says its argument is (``files``, ``text``, ``none``); empty when it does not say."""
     for folder in folders:
         try:
-            raw: Any = yaml.safe_load((folder / name / TYPE_FILE).read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError, yaml.YAMLError):
+            document = load_yaml(folder / name / TYPE_FILE)
+        except DeclarationError:
             continue  # the sidecars' own linter names file and line
-        if isinstance(raw, dict) and isinstance(raw.get("argument"), str):
-            return str(raw["argument"])
+        if isinstance(kind := document.values.get("argument"), str):
+            return kind
     return ""
 
 

@@ -11,6 +11,7 @@ from witness.declare.document import Document
 from witness.declare.sidecar_spec import ACCEPTED_FORM
 from witness.declare.source import Source
 from witness.errors import Problem
+from witness.expressions import foreign
 
 SIDECARS = "sidecars"
 PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}")
@@ -69,7 +70,7 @@ class Variable:
         """Why ``value`` may not be given for it; empty when it may."""
         if self.enum and value not in self.enum:
             return f"{value!r} is not one of {', '.join(self.enum)}"
-        if self.pattern and not re.search(self.pattern, value):
+        if self.pattern and not foreign(self.pattern).search(value):
             return f"{value!r} does not match {self.pattern}"
         return ""
 
@@ -133,8 +134,8 @@ def _faults(document: Document, name: str, value: Any) -> list[Problem]:
         problems.append(here.problem(f"{_spoken(given)} is not accepted: {must}"))
     if isinstance(pattern := value.get("pattern"), str):
         try:
-            re.compile(pattern)
-        except re.error as error:
+            foreign(pattern)
+        except ValueError as error:
             problems.append(document.source("vars", name, "pattern").problem(f"not a regular expression: {error}"))
     return problems
 

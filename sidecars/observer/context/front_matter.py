@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sidecars.definition.rule_reader import read_rules
 from sidecars.definition.sidecar_type import Rule
-from sidecars.definition.yamlfile import Document, parse_yaml
+from witness.config.yaml_document import Document, parse_yaml
 from witness.errors import DeclarationError, Problem
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from sidecars.definition.sidecar_type import Rule, tool_filter
@@ -12,6 +11,7 @@ from sidecars.observer.judge.path_matcher import PathSet, path_set
 from sidecars.observer.judge.template import fill
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
+from witness.expressions import Expression
 
 # A condition looks at an action and gives what it found there, None when it does not hold.
 _Condition = Callable[[Observation], dict[str, str] | None]
@@ -90,7 +90,7 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
         conditions.append(
             lambda seen: {"lines": str(seen.lines_written)} if seen.lines_written > rule.lines_over else None
         )
-    if rule.given and not _stands_in(rule.given, material.documents):
+    if rule.given and not _stands_in(rule.expression("given"), material.documents):
         return None
     if rule.lacks_block:
         block = rule.lacks_block
@@ -103,20 +103,19 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
         return None
     conditions += paths
     for part in ("command", "text", "output"):
-        if pattern := getattr(rule, part):
-            conditions.append(_matches(part, pattern))
+        if getattr(rule, part):
+            conditions.append(_matches(part, rule.expression(part)))
     if rule.defines:
         if not material.names:
             return None
         conditions.append(lambda seen: _defined_anew(seen, material.names))
     if rule.unless:
-        unless = re.compile(rule.unless)
+        unless = rule.expression("unless", multiline=False)
         conditions.append(lambda seen: None if unless.search(seen.rendered()) else {})
     return conditions
 
 
-def _stands_in(pattern: str, documents: Sequence[tuple[str, str]]) -> bool:
-    expression = re.compile(pattern, re.MULTILINE)
+def _stands_in(expression: Expression, documents: Sequence[tuple[str, str]]) -> bool:
     return any(expression.search(text) for _, text in documents)
 
 
@@ -129,9 +128,7 @@ def _defined_anew(seen: Observation, names: Mapping[str, str]) -> dict[str, str]
     return None
 
 
-def _matches(part: str, pattern: str) -> _Condition:
-    expression = re.compile(pattern, re.MULTILINE)
-
+def _matches(part: str, expression: Expression) -> _Condition:
     def condition(seen: Observation) -> dict[str, str] | None:
         found = expression.search(getattr(seen, part))
         return {"match": " ".join(found[0].split())[:200]} if found else None

@@ -1,0 +1,36 @@
+"""Files that somebody else can write too: opened without risk, read within bounds, replaced whole.
+
+An agent has the rights of its user, so everything below a run's folder, the queues and the settings may at any moment
+be a link, a FIFO, a device, a gigabyte of zeros or a folder. Whoever reads such a file does it through here:
+
+- No link is followed below the folder that the caller trusts (``below``), and no mount is entered; the path is walked
+  by descriptors, so that nothing can be swapped between a check and the use.
+- Only regular files are read, of ours or the system's, never waiting for a writer, never more than a limit.
+- A fault is an ``UnsafeFileError``: an ``OSError`` whose text is one line that names the file and what is wrong.
+
+Writing goes to a new file beside the old one, which is then put into its place: a reader sees the old content or the
+new one, and a link or a FIFO in that place is replaced, never written through.
+"""
+
+from witness.files.json_reading import field, parse_json, read_json
+from witness.files.locks import locked, open_log
+from witness.files.opening import SMALL, UnsafeFileError, open_regular, read_bytes, read_from, read_text
+from witness.files.writing import check_own_folder, make_folder, replace_file, write_all
+
+__all__ = [
+    "SMALL",
+    "UnsafeFileError",
+    "check_own_folder",
+    "field",
+    "locked",
+    "make_folder",
+    "open_log",
+    "open_regular",
+    "parse_json",
+    "read_bytes",
+    "read_from",
+    "read_json",
+    "read_text",
+    "replace_file",
+    "write_all",
+]

@@ -1,0 +1,108 @@
+"""JSON that somebody else may have written: bounded in size and depth, and read by key and type."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from witness.files.opening import SMALL, read_bytes
+
+# Far deeper than anything that we, Gas Town or a client writes, far less than what a recursive walk can bear.
+DEPTH = 64
+_LARGEST = (1 << 63) - 1
+_NAMES: dict[type, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+_Kind = TypeVar("_Kind", str, bool, int, float, list[Any], dict[str, Any])
+
+
+def parse_json(data: str | bytes, depth: int = DEPTH) -> Any:
+    """Read JSON.
+
+    Args:
+        data: the text; bytes are UTF-8.
+        depth: how deep lists and objects may be nested.
+
+    Raises:
+        ValueError: it is not JSON (``NaN`` and ``Infinity`` are none), or nested deeper.
+    """
+    text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {depth} levels") from None
+    if text.count("[") + text.count("{") > depth and isinstance(value, dict | list) and _is_deeper(value, depth):
+        raise ValueError(f"nested deeper than {depth} levels")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth):
+        inside = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [inner for values in inside for inner in values if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def read_json(
+    path: Path | str,
+    limit: int = SMALL,
+    *,
+    below: Path | str | None = None,
+    follow: bool = False,
+    owners: Collection[int] | None = None,
+) -> Any:
+    """Read a JSON file; the arguments are those of ``read_bytes``.
+
+    Raises:
+        OSError: as ``read_bytes``.
+        ValueError: as ``parse_json``; the text names the file.
+    """
+    data = read_bytes(path, limit, below=below, follow=follow, owners=owners)
+    try:
+        return parse_json(data)
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON: {error}") from error
+
+
+def field(record: Any, key: str, kind: type[_Kind], default: _Kind | None = None) -> _Kind:
+    """One value of a JSON object, of the type that it has to be.
+
+    Args:
+        record: what was read; it may be anything.
+        key: its key.
+        kind: ``str``, ``bool``, ``int`` (of 64 bits), ``float`` (finite, a whole number too), ``list`` or ``dict``.
+        default: for a missing key, or one that is null; None when it has to be there.
+
+    Raises:
+        ValueError: it is missing or of another type.
+    """
+    if not isinstance(record, dict):
+        raise ValueError(f"must be an object with the key {key!r}")
+    value: Any = record.get(key)
+    if value is None:
+        if default is None:
+            raise ValueError(f"the key {key!r} is missing")
+        return default
+    if type(value) is int and abs(int(value)) > _LARGEST:
+        raise ValueError(f"{key!r} is too large")
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind or (type(value) is float and not math.isfinite(float(value))):
+        raise ValueError(f"{key!r} must be {_NAMES[kind]}")
+    found: _Kind = value
+    return found

@@ -1,0 +1,174 @@
+"""Replacing a file as a whole, and making folders for their user alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from witness.files.opening import (
+    FOLDER,
+    UnsafeFileError,
+    components,
+    explained,
+    kind_of,
+    open_beneath,
+    opened_folder,
+    relative_to,
+)
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def replace_file(
+    path: Path | str,
+    data: str | bytes,
+    *,
+    mode: int = 0o600,
+    durable: bool = True,
+    below: Path | str | None = None,
+) -> None:
+    """Put a file's whole new content into its place, for readers all at once.
+
+    Args:
+        path: the file; its folder exists. A link there is replaced, not followed.
+        data: the content; text is written in UTF-8, and surrogates of file names as the bytes that they stand for.
+        mode: its permissions, whatever the umask.
+        durable: it must survive a power cut; False for what the next start makes anew.
+        below: a folder above it that is trusted; no link is followed from there on.
+
+    Raises:
+        OSError: it could not be written; the old content stands as it was and nothing is left beside it.
+    """
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogateescape")
+    name = os.path.basename(path)  # noqa: PTH119
+    with _opened_parent(os.fspath(path), below) as folder:
+        fresh = f".{name[:200]}.{os.getpid()}-{os.urandom(4).hex()}.new"
+        handle = os.open(
+            fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode, dir_fd=folder
+        )
+        try:
+            try:
+                os.fchmod(handle, mode)
+                write_all(handle, data)
+                if durable:
+                    os.fsync(handle)
+            finally:
+                os.close(handle)
+            os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(fresh, dir_fd=folder)
+            raise
+        if durable:
+            os.fsync(folder)  # the new name, too, is only safe once its folder is
+
+
+@contextmanager
+def _opened_parent(path: str, below: Path | str | None) -> Iterator[int]:
+    parent = os.path.dirname(path) or "."  # noqa: PTH120
+    if below is None or parent == os.fspath(below).rstrip("/"):
+        with opened_folder(parent) as folder:
+            yield folder
+        return
+    with opened_folder(below) as anchor:
+        try:
+            handle = open_beneath(anchor, relative_to(parent, os.fspath(below)), FOLDER)
+        except OSError as error:
+            raise explained(parent, error) from error
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of it to a descriptor; a full disk is an ``OSError``, never a part of it in silence."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def make_folder(path: Path | str, *, below: Path | str, close: bool = False) -> None:
+    """Make a folder for its user alone, and every level that is missing between it and one that exists.
+
+    Args:
+        path: the folder.
+        below: an existing folder above it. Each level from there on must be a folder of ours that others cannot write:
+            who can write one can put another in the place of the next.
+        close: take the right to write from others instead of refusing; for folders that another program of the same
+            user makes by its own umask.
+
+    Raises:
+        UnsafeFileError: a level is a link, no folder, another user's or open to others.
+        OSError: it cannot be made.
+    """
+    below = os.fspath(below).rstrip("/") or "/"
+    with opened_folder(below) as anchor:
+        at, here = anchor, below
+        try:
+            for part in components(relative_to(os.fspath(path), below)):
+                here = f"{here.rstrip('/')}/{part}"
+                inner = _enter(at, part, here, close)
+                if at != anchor:
+                    os.close(at)
+                at = inner
+        finally:
+            if at != anchor:
+                os.close(at)
+
+
+def _enter(at: int, part: str, here: str, close: bool) -> int:
+    with suppress(FileExistsError):
+        os.mkdir(part, 0o700, dir_fd=at)
+        # A umask may have taken our own rights as well; nobody else knows of it yet.
+        os.chmod(part, 0o700, dir_fd=at)
+    try:
+        handle = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=at)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise UnsafeFileError(here, _not_a_folder(at, part), errno.ENOTDIR) from error
+        raise
+    try:
+        status = os.fstat(handle)
+        if close and status.st_uid == os.geteuid() and status.st_mode & _OTHERS_WRITE:
+            os.fchmod(handle, stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE)
+            status = os.fstat(handle)
+        check_own_folder(here, status)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _not_a_folder(at: int, part: str) -> str:
+    try:
+        kind = kind_of(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode)
+    except OSError:
+        kind = "no folder"
+    return f"it is {kind}, and must be a folder of your own: remove it"
+
+
+def check_own_folder(path: Path | str, status: os.stat_result | None = None) -> None:
+    """Refuse a folder that is a link, somebody else's, or open for others to write in.
+
+    Args:
+        path: the folder.
+        status: its status where the caller has it; None to look.
+
+    Raises:
+        UnsafeFileError: it is not ours alone.
+        OSError: it is not there.
+    """
+    status = status or os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode):
+        what = f"it is {kind_of(status.st_mode)}, and must be a folder of your own: remove it"
+        raise UnsafeFileError(path, what, errno.ENOTDIR)
+    if status.st_uid != os.geteuid():
+        raise UnsafeFileError(path, f"it belongs to user {status.st_uid}: run as that user, or chown it", errno.EPERM)
+    if status.st_mode & _OTHERS_WRITE:
+        raise UnsafeFileError(path, f"others can write in it: chmod go-w {path}", errno.EPERM)
