@@ -8,11 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class WitnessError(Exception):
     """Root of all errors of ours. ``exit_code`` is what the command line ends with."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the built text, which is not what most of them take.
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
+
+def _restored(kind: type[WitnessError], args: tuple[Any, ...], fields: dict[str, Any]) -> WitnessError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class UsageError(WitnessError):

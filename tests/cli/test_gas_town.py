@@ -18,7 +18,7 @@ from witness.config.town import Town
 from witness.errors import DeclarationError
 from witness.process.exit_watch import wait_gone
 from witness.process.table import is_alive
-from witness.supervise.spawning import Spawned
+from witness.supervise.spawning import SpawnResult
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
     end_town(town)
 
 
-def _spawn(town: Town, name: str) -> Spawned:
+def _spawn(town: Town, name: str) -> SpawnResult:
     with Witness(town, environ={}) as witness:
         place = town.worktree("gastown", name) or town.root
         return witness.spawn(name, rig="gastown", workdir=place, agent="sleep 600", witness=False)
@@ -43,7 +43,7 @@ def _gt(town: Town, *args: str, real: StandIn | None = None, **more: str) -> sub
     )  # fmt: skip
 
 
-def _alive(spawned: Spawned) -> bool:
+def _alive(spawned: SpawnResult) -> bool:
     return is_alive(spawned.agent)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from witness.cli import nudge as nudge_module
+from witness.api import messages
 from witness.cli.program import gt
 from witness.clock import SystemClock
 from witness.config.town import Town
@@ -26,7 +26,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
     town = Town.init(tmp_path / "a town")
     town.make_runtime()
     monkeypatch.chdir(town.root)
-    monkeypatch.setattr(nudge_module, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(messages, "IDLE_SECONDS", 0.0)
     return town
 
 

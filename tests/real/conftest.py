@@ -18,7 +18,7 @@ from witness.ipc import client
 from witness.journal import Member
 from witness.process.identity import ProcessId
 from witness.process.table import Markers, read_table
-from witness.supervise.spawning import Spawned
+from witness.supervise.spawning import SpawnResult
 
 # Without a cgroup, which would hide what the other nets let through.
 SETTINGS = "stop_grace: 1s\nspawn_settle: 50ms\ncontainment: reaper\n"
@@ -41,11 +41,11 @@ class Place:
         self.work.mkdir(exist_ok=True)
         self.witness = Witness(self.town)
 
-    def spawn(self, name: str, argv: list[str], *, daemon: bool = False, sidecars: str = "") -> Spawned:
+    def spawn(self, name: str, argv: list[str], *, daemon: bool = False, sidecars: str = "") -> SpawnResult:
         """Spawn a polecat whose agent is ``argv``; ``daemon`` starts the town's Witness too."""
         return self.witness.spawn(name, workdir=self.work, agent=shlex.join(argv), sidecars=sidecars, witness=daemon)
 
-    def run(self, program: Program, record: Record, *, daemon: bool = False) -> Spawned:
+    def run(self, program: Program, record: Record, *, daemon: bool = False) -> SpawnResult:
         """Spawn an awkward program as a polecat of the same name, and wait until its tree stands."""
         spawned = self.spawn(program.name, program.argv(record.path), daemon=daemon)
         record.wait_stands()

@@ -26,7 +26,7 @@ from witness.names import GroupId
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
 from witness.process.table import identify, is_alive, send
-from witness.supervise.spawning import Spawned
+from witness.supervise.spawning import SpawnResult
 from witness.tmux import Tmux
 
 AGENT = ["sleep", "60"]
@@ -515,7 +515,7 @@ def test_an_idle_witness_leaves_by_itself(place: Place) -> None:
 
 
 def test_done_after_the_witness_was_killed(scoped: Place) -> None:
-    spawned: Spawned = scoped.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
+    spawned: SpawnResult = scoped.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     scoped.kill_daemon()
     scoped.witness.done(spawned.group)
     until(lambda: state(scoped) is GroupState.NUKED, "no Witness came")

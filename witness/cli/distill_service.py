@@ -112,7 +112,7 @@ def _settings() -> Settings:
 
 
 def _assignment(target: str) -> Assignment:
-    from witness.cli.context import find_group, open_journal, own_group
+    from witness.cli.context import open_journal, own_group
     from witness.names import split_sidecar_address
 
     town = Town.find()
@@ -122,7 +122,7 @@ def _assignment(target: str) -> Assignment:
     else:
         polecat, name = split_sidecar_address(target)
         with open_journal(town) as journal:
-            run = find_group(journal, polecat, ended=True).id.run
+            run = journal.groups.find(polecat, ended=True).id.run
     folder = town.run_dir(run) / "sidecars"
     known = sorted(path.stem for path in folder.glob("*.json"))
     if name not in known:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witness.cli import memory_admin as people
-from witness.cli.context import find_group, open_journal, print_json
+from witness.cli.context import open_journal, print_json
 from witness.cli.memory_options import (
     json_option,
     known,
@@ -80,7 +80,7 @@ def _tell(store: MemoryStore, agent: str, target: str, task: str) -> None:
 
     town = Town.find()
     with open_journal(town) as journal:
-        group = find_group(journal, target)
+        group = journal.groups.find(target)
     loaded = load_session(store, agent, SessionId.of_group(group.id))
     # The same way into a running session as every other line: the hooks hand it over at its next step. A second
     # telling replaces one that still waits.

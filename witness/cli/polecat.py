@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from witness.api import Nuked, Witness
+from witness.api import NukeResult, Witness
 from witness.cli.context import print_json
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
@@ -173,7 +173,7 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
         sys.exit(1)
 
 
-def _sentence(nuked: Nuked, row: dict[str, Any], dry_run: bool) -> str:
+def _sentence(nuked: NukeResult, row: dict[str, Any], dry_run: bool) -> str:
     if dry_run:
         return f"{row['polecat']}: would end {len(nuked.processes)} processes: {' '.join(map(str, nuked.processes))}"
     if nuked.result is None:

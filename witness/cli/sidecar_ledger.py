@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from witness.cli.context import find_group, open_journal, print_json
+from witness.cli.context import open_journal, print_json
 from witness.config.settings import parse_duration
 from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
@@ -22,12 +22,12 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def _whose(journal: Journal, target: str) -> tuple[str, str]:
     """(run, sidecar) that TARGET or TARGET/SIDECAR means; the sidecar is empty when all are meant."""
     try:
-        return find_group(journal, target, ended=True).id.run, ""
+        return journal.groups.find(target, ended=True).id.run, ""
     except (NotFoundError, UsageError):
         if "/" not in target:
             raise
         polecat, sidecar = split_sidecar_address(target)
-        return find_group(journal, polecat, ended=True).id.run, sidecar
+        return journal.groups.find(polecat, ended=True).id.run, sidecar
 
 
 @click.command()

@@ -35,7 +35,7 @@ def _make_private(path: Path) -> None:
 
 
 class Journal:
-    """The town's journal. Not for sharing between threads or across a fork: each opens its own.
+    """The town's journal. Not to be shared across a fork, nor used by two threads at once (``Witness`` takes turns).
 
     Attributes:
         groups: the groups and what is wanted of them.
@@ -57,7 +57,7 @@ class Journal:
         self.path, self._patience = path, _BUSY_SECONDS if patience is None else patience
         with self._told():
             _make_private(path)
-            self._db = sqlite3.connect(path, timeout=self._patience, isolation_level=None)
+            self._db = sqlite3.connect(path, timeout=self._patience, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             # A crash of the machine may lose the last commits, never the database; a crash of ours loses nothing.
             self._db.execute("PRAGMA synchronous = NORMAL")
@@ -159,6 +159,23 @@ class Journal:
             "SELECT time, kind, run, member, data FROM events WHERE ? IN ('', run) ORDER BY id DESC LIMIT ?", run, last
         ).fetchall()
         return [Event(time, kind, of, member, json.loads(data)) for time, kind, of, member, data in reversed(rows)]
+
+    @property
+    def last_event(self) -> int:
+        """Number of the newest line of the history, 0 when there is none."""
+        return int(self.run("SELECT ifnull(max(id), 0) FROM events").fetchone()[0])
+
+    def events_after(self, number: int, most: int = 10_000) -> list[tuple[int, Event]]:
+        """Lines of the history that are newer than that one, oldest first, with their numbers."""
+        rows = self.run(
+            "SELECT id, time, kind, run, member, data FROM events WHERE id > ? ORDER BY id LIMIT ?", number, most
+        ).fetchall()
+        return [(id, Event(time, kind, of, member, json.loads(data))) for id, time, kind, of, member, data in rows]
+
+    @property
+    def data_version(self) -> int:
+        """A number that changes whenever another connection has committed; microseconds to read."""
+        return int(self.run("PRAGMA data_version").fetchone()[0])
 
     # -- small facts ----------------------------------------------------------------------------------------------
 

@@ -67,6 +67,19 @@ class DecisionLog:
         """The newest decisions of a run, oldest first; of one sidecar, or of all."""
         return self._select("run = ? AND ? IN ('', sidecar)", run, sidecar, last=last)
 
+    @property
+    def last_sequence(self) -> int:
+        """Number of the newest decision, 0 when there is none."""
+        return int(self._journal.run("SELECT ifnull(max(rowid), 0) FROM decisions").fetchone()[0])
+
+    def after(self, number: int, most: int = 10_000) -> list[tuple[int, Decision]]:
+        """Decisions of the whole town that are newer than that one, oldest first, with their numbers."""
+        numbers = self._journal.run(
+            "SELECT rowid FROM decisions WHERE rowid > ? ORDER BY rowid LIMIT ?", number, most
+        ).fetchall()
+        found = [self._select("rowid = ?", each, last=1) for (each,) in numbers]
+        return [(each, decision) for (each,), (decision,) in zip(numbers, found, strict=True)]
+
     def injected(self, run: str, sidecar: str = "") -> list[Decision]:
         """What was said in a run, oldest first; by one sidecar, or by all."""
         return self._select("run = ? AND outcome = 'injected' AND ? IN ('', sidecar)", run, sidecar, last=1000)

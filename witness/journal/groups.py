@@ -6,9 +6,9 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from witness.errors import JournalError, UsageError
+from witness.errors import JournalError, NotFoundError, UsageError
 from witness.journal.records import Group, GroupState, Intent
-from witness.names import GroupId
+from witness.names import GroupId, split_address
 from witness.process.identity import ProcessId
 
 if TYPE_CHECKING:
@@ -57,6 +57,27 @@ class GroupTable:
     def named(self, polecat: str, rig: str = "") -> list[Group]:
         """Living runs of that polecat name or session; of one rig, or of all."""
         return self._select("state != 'NUKED' AND ? IN (polecat, session) AND ? IN ('', rig)", polecat, rig)
+
+    def find(self, target: str, *, ended: bool = False) -> Group:
+        """The polecat that a person means.
+
+        Args:
+            target: ``name``, ``rig/name``, ``rig/polecats/name`` or a session.
+            ended: accept the last run of that name when none lives.
+
+        Raises:
+            NotFoundError: no such polecat.
+            UsageError: the name lives in several rigs.
+        """
+        rig, name = split_address(target)
+        found = self.named(name, rig)
+        if len(found) > 1:
+            raise UsageError(f"{target!r} is in several rigs: write {' or '.join(each.id.address for each in found)}")
+        if found:
+            return found[0]
+        if ended and (last := self.last(name, rig)):
+            return last
+        raise NotFoundError("polecat", target, "'gt polecat list' shows those that run")
 
     def last(self, polecat: str, rig: str = "") -> Group | None:
         """The newest run of that name, living or ended."""

@@ -22,7 +22,7 @@ from witness.tmux import Tmux
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PatrolReport:
     """What a full round found and did."""
 
     checked: int
@@ -116,7 +116,7 @@ class Reconciler:
         rigs = {group.id.rig for run in runs if (group := self.journal.groups.get(run))}
         return max((self.observer.settings(rig).stop_grace for rig in rigs), default=5.0)
 
-    def patrol(self, *, late: bool = False) -> Report:
+    def patrol(self, *, late: bool = False) -> PatrolReport:
         """One full pass, ends included."""
         outcome = PatrolResult()
         checked, nukes = self.look((), outcome, late=late, wait=True)
@@ -124,13 +124,13 @@ class Reconciler:
         return report(checked, outcome)
 
 
-def report(checked: int, outcome: PatrolResult) -> Report:
+def report(checked: int, outcome: PatrolResult) -> PatrolReport:
     """What a round did, as people and programs are told."""
     zombies = [
         {**zombie, "action": "nuked" if zombie["polecat"] in outcome.nuked else zombie["action"]}
         for zombie in outcome.zombies
     ]
-    return Report(checked, outcome.respawned, zombies, outcome.nuked, outcome.errors)
+    return PatrolReport(checked, outcome.respawned, zombies, outcome.nuked, outcome.errors)
 
 
 def targets_runs(nukes: list[tuple[str, str]]) -> list[str]:

@@ -43,7 +43,7 @@ _NO_CGROUP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Spawned:
+class SpawnResult:
     """A polecat that runs.
 
     Args:
@@ -85,7 +85,7 @@ class Spawner:
         self._reconciler, self._outer = reconciler, outer
         self._town, self._journal, self._clock = reconciler.town, reconciler.journal, reconciler.clock
 
-    def spawn(self, prepared: SpawnPlan, *, witness: bool) -> Spawned:
+    def spawn(self, prepared: SpawnPlan, *, witness: bool) -> SpawnResult:
         """Start the group; whatever goes wrong, nothing of it stays.
 
         Raises:
@@ -116,7 +116,7 @@ class Spawner:
             self._reconciler.observer.spawning.discard(run)
         members = self._journal.members.of(run)
         sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
-        return Spawned(prepared.group, prepared.session, started.agent, sidecars)
+        return SpawnResult(prepared.group, prepared.session, started.agent, sidecars)
 
     def _record(self, prepared: SpawnPlan) -> None:
         living = self._journal.members.of_living()

@@ -1,36 +1,47 @@
-"""The Witness as a library: all that the command line does."""
+"""The class ``Witness``: one town, for programs.
+
+Any thread may call any method: they take turns. What waits (``events``, ``wait``, a nudge that waits for an idle agent)
+opens the journal anew and keeps nobody waiting.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import functools
+import shlex
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from witness.api.events import WitnessEvent, stream, wait
+from witness.api.messages import NudgeResult, screen, send_nudge
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
-from witness.errors import NotFoundError, RunEndedError, TownLockedError, UsageError, WitnessError
+from witness.errors import NotFoundError, RunEndedError, TownLockedError, WitnessError
 from witness.ipc import client
-from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.journal import Decision, Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.launch.outer_tmux import tmux_around
-from witness.launch.spawn_request import SpawnPlan, SpawnRequest, prepare
-from witness.names import GroupId, split_address
+from witness.launch.spawn_request import MemoryProvider, SpawnPlan, SpawnRequest, prepare
+from witness.names import GroupId
 from witness.nuke.target import is_inside, target
 from witness.nuke.terminate import TerminationResult
 from witness.process.exit_watch import wait_gone
-from witness.process.table import GroupMembership, Markers, read_table
+from witness.process.table import GroupMembership, Markers, process_name, read_table
 from witness.supervise.executor import PatrolResult
-from witness.supervise.reconcile import Reconciler, Report
-from witness.supervise.spawning import Spawned, Spawner
+from witness.supervise.reconcile import PatrolReport, Reconciler
+from witness.supervise.spawning import Spawner, SpawnResult
 from witness.supervise.states import MemberEvent, next_member
 
 _PATROL_SECONDS = 120.0
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
-class Nuked:
+class NukeResult:
     """How the end of one polecat came out.
 
     Args:
@@ -54,6 +65,26 @@ class Nuked:
         }
 
 
+def _in_turn(method: Callable[Concatenate[Witness, _P], _R]) -> Callable[Concatenate[Witness, _P], _R]:
+    """Let one thread at a time run the method: the journal's connection and the sidecar pool's are one each."""
+
+    @functools.wraps(method)
+    def turn(self: Witness, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with self._turn:
+            return method(self, *args, **kwargs)
+
+    return turn
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """One living process of a group: its pid, its name, its parent's pid."""
+
+    pid: int
+    name: str
+    parent: int
+
+
 class Witness:
     """Supervises one town. A context manager; it holds the journal open.
 
@@ -73,6 +104,7 @@ class Witness:
         patience: float | None = None,
     ) -> None:
         self.town = town
+        self._turn = threading.RLock()
         self._clock = clock or SystemClock()
         self._outer = tmux_around(environ)
         town.make_runtime()
@@ -87,6 +119,7 @@ class Witness:
     ) -> None:
         self.close()
 
+    @_in_turn
     def close(self) -> None:
         """Let go of the journal and the nursery; what runs goes on."""
         self._reconciler.close()
@@ -98,22 +131,65 @@ class Witness:
         """Check an order without starting anything; see ``witness.launch.spawn_request.prepare``."""
         return prepare(self.town, order)
 
-    def spawn(self, polecat: str, *, workdir: Path | str | None = None, **more: Any) -> Spawned:
+    def spawn(
+        self,
+        polecat: str,
+        *,
+        workdir: Path | str | None = None,
+        sidecars: str | Sequence[str] | None = None,
+        task: str = "",
+        issue: str = "",
+        molecule: str = "",
+        variables: Mapping[str, str] | None = None,
+        agent: str | Sequence[str] = "",
+        rig: str = "",
+        memory: str = "",
+        memory_provider: MemoryProvider | None = None,
+        witness: bool = True,
+    ) -> SpawnResult:
         """Spawn a polecat with its sidecars.
 
         Args:
             polecat: its name.
             workdir: where it works; the current directory when None.
-            more: the other fields of ``witness.launch.spawn_request.Order``.
+            sidecars: a spec string (``"scope:issue.md,tools"``) or a list of single specs (``["scope:issue.md"]``, in
+                which a comma means itself); beats the molecule's; None for the molecule's or the rig's.
+            task: the text of the work.
+            issue: the work as an issue: a file, or an id that ``bd`` knows.
+            molecule: file or name, empty for none.
+            variables: the molecule's variables.
+            agent: the agent's command, as one line or as a list of words; empty for the molecule's or the default.
+            rig: empty for the rig of the working directory.
+            memory: name of the agent whose memory it is given.
+            memory_provider: how memories are opened.
+            witness: start the town's Witness when none runs.
 
         Raises:
             DeclarationError: something declared is wrong; nothing was started.
             UsageError: that name runs already, or the town is full; nothing was started.
             SpawnError: it failed half-way; what had started was ended.
         """
-        return self.spawn_request(SpawnRequest(polecat, workdir=Path(workdir) if workdir is not None else None, **more))
+        if sidecars is not None and not isinstance(sidecars, str):
+            sidecars = ",".join(each.replace(",", "\\,") for each in sidecars)
+        return self.spawn_request(
+            SpawnRequest(
+                polecat,
+                rig=rig,
+                workdir=Path(workdir) if workdir is not None else None,
+                molecule=molecule,
+                sidecars=sidecars,
+                variables=dict(variables or {}),
+                task=task,
+                agent=agent if isinstance(agent, str) else shlex.join(agent),
+                witness=witness,
+                issue=issue,
+                memory=memory,
+                remember=memory_provider,
+            )
+        )
 
-    def spawn_request(self, order: SpawnRequest) -> Spawned:
+    @_in_turn
+    def spawn_request(self, order: SpawnRequest) -> SpawnResult:
         """``spawn`` for an order that is put together already."""
         prepared = prepare(self.town, order)
         if not self.journal.groups.living():
@@ -124,6 +200,7 @@ class Witness:
 
     # -- look ---------------------------------------------------------------------------------------------------------
 
+    @_in_turn
     def find(self, name: str, *, ended: bool = False) -> Group:
         """The polecat of that name, address or session.
 
@@ -135,22 +212,64 @@ class Witness:
             NotFoundError: there is none.
             UsageError: several rigs have one.
         """
-        rig, polecat = split_address(name)
-        found = self.journal.groups.named(polecat, rig)
-        if len(found) > 1:
-            raise UsageError(f"{name!r} is in several rigs: write {' or '.join(each.id.address for each in found)}")
-        if found:
-            return found[0]
-        if ended and (last := self.journal.groups.last(polecat, rig)):
-            return last
-        raise NotFoundError("polecat", name, "'gt polecat list' shows those that run")
+        return self.journal.groups.find(name, ended=ended)
 
+    @_in_turn
     def polecats(self, rig: str = "") -> list[tuple[Group, list[Member]]]:
         """The living groups with their members."""
         members = self.journal.members.of_living()
         return [(group, members.get(group.id.run, [])) for group in self.journal.groups.living(rig)]
 
-    def patrol(self) -> Report:
+    @_in_turn
+    def processes(self, name: str) -> list[ProcessInfo]:
+        """Every living process of a polecat: recorded, marked, descended from these, or seen as such before."""
+        group = self.find(name)
+        (found,) = self._would_end([group])
+        table = read_table()
+        return [
+            ProcessInfo(pid, process_name(table[pid].process), table[pid].parent)
+            for pid in found.processes
+            if pid in table
+        ]
+
+    @_in_turn
+    def log(self, name: str, *, last: int = 1000) -> list[Decision]:
+        """The decisions of a polecat's sidecars, oldest first; of its last run when it has ended."""
+        return self.journal.decisions.of(self.find(name, ended=True).id.run, last=last)
+
+    @_in_turn
+    def peek(self, name: str, *, lines: int = 100) -> str:
+        """The last lines of its screen."""
+        return screen(self.town, self.journal, name, lines)
+
+    def nudge(
+        self, name: str, message: str, *, mode: str = "queue", priority: str = "normal", sender: str = "human"
+    ) -> NudgeResult:
+        """Tell its agent something; see ``witness.api.messages.send_nudge``."""
+        with Journal(self.town.journal_path) as journal:
+            return send_nudge(self.town, journal, name, message, sender=sender, mode=mode, priority=priority)
+
+    def events(self, *, seconds: float | None = None) -> Iterator[WitnessEvent]:
+        """Follow the town: a ``Snapshot``, then every change; ends after ``seconds`` of silence, never when None."""
+        return stream(self.town, seconds=seconds)
+
+    def wait(
+        self, name: str, until: Collection[GroupState] = (GroupState.NUKED,), *, seconds: float | None = None
+    ) -> Group:
+        """Wait until a polecat has one of these states.
+
+        Args:
+            name: as for ``find``.
+            until: the states; its end when not given.
+            seconds: how long at most; for ever when None.
+
+        Raises:
+            TimeoutError: it did not come to that.
+        """
+        return wait(self.town, self.find(name, ended=True).id.run, until, seconds)
+
+    @_in_turn
+    def patrol(self) -> PatrolReport:
         """One full pass: look at everything, replace what died, end what must go.
 
         A running Witness is asked to do it; without one this process does it itself.
@@ -165,11 +284,11 @@ class Witness:
             answer = client.ask(self.town, {"op": "patrol"}, _PATROL_SECONDS)
             if answer is None:
                 raise
-            return Report(**answer)
+            return PatrolReport(**answer)
 
     # -- end ----------------------------------------------------------------------------------------------------------
 
-    def nuke(self, names: Sequence[str], *, dry_run: bool = False) -> list[Nuked]:
+    def nuke(self, names: Sequence[str], *, dry_run: bool = False) -> list[NukeResult]:
         """End polecats with all that belongs to them, and prove it.
 
         Args:
@@ -178,11 +297,15 @@ class Witness:
 
         Raises:
             NotFoundError: one of them is not known; then none is ended.
+            TypeError: a bare string, which would be taken letter by letter.
         """
+        if isinstance(names, str):
+            raise TypeError(f"nuke takes a list of names: nuke([{names!r}])")
         groups = [self.find(name) for name in dict.fromkeys(names)]
         return self.end(groups, dry_run=dry_run)
 
-    def end(self, groups: Sequence[Group], *, dry_run: bool = False, reason: str = "nuke") -> list[Nuked]:
+    @_in_turn
+    def end(self, groups: Sequence[Group], *, dry_run: bool = False, reason: str = "nuke") -> list[NukeResult]:
         """``nuke`` for groups that were looked up already."""
         if dry_run:
             return self._would_end(groups)
@@ -200,9 +323,9 @@ class Witness:
         # A group that the Witness has ended since it was looked up has nothing left to end.
         results = {run: TerminationResult(run, 0, (), 0.0) for run in runs}
         results |= {each.run: each for each in self._reconciler.end([(run, reason) for run in runs], outcome)}
-        return [Nuked(group, results.get(group.id.run)) for group in groups]
+        return [NukeResult(group, results.get(group.id.run)) for group in groups]
 
-    def _would_end(self, groups: Sequence[Group]) -> list[Nuked]:
+    def _would_end(self, groups: Sequence[Group]) -> list[NukeResult]:
         table = read_table()
         kinship = GroupMembership(table, Markers().read(table))
         foreign = self._reconciler.actor.foreign([group.id.run for group in groups])(table)
@@ -211,9 +334,10 @@ class Witness:
             run = group.id.run
             goal = target(group, self.journal.members.of(run), self.journal.groups.seen(run))
             pids = sorted(process.pid for process in kinship.group(goal.marker, goal.recorded, foreign))
-            found.append(Nuked(group, None, tuple(pids)))
+            found.append(NukeResult(group, None, tuple(pids)))
         return found
 
+    @_in_turn
     def done(self, group: GroupId, status: str = "COMPLETED") -> None:
         """Record that a polecat's work is finished; the Witness ends the group.
 
@@ -237,6 +361,7 @@ class Witness:
         self.journal.note(self._clock.wall(), "done", group.run, status=status)
         self.poke(group.run)
 
+    @_in_turn
     def poke(self, run: str) -> None:
         """Have the Witness look at a group now; one is started when none runs."""
         if client.ask(self.town, {"op": "glance", "run": run}, 5.0) is None:
@@ -244,6 +369,7 @@ class Witness:
 
     # -- sidecars -----------------------------------------------------------------------------------------------------
 
+    @_in_turn
     def reset(self, name: str, sidecar: str = "") -> list[str]:
         """Try FAILED sidecars again, with their crashes forgotten.
 
@@ -270,10 +396,12 @@ class Witness:
 
     # -- the daemon ---------------------------------------------------------------------------------------------------
 
+    @_in_turn
     def start(self) -> None:
         """Start the town's Witness in the background, unless one runs."""
         client.start_witness(self.town, self._outer, linger=False)
 
+    @_in_turn
     def stop(self) -> bool:
         """Stop it; polecats and sidecars live on. False when none ran."""
         stopped = client.stop_witness(self.town)
@@ -282,6 +410,7 @@ class Witness:
             wait_gone({process}, 5.0)
         return stopped
 
+    @_in_turn
     def status(self) -> dict[str, Any]:
         """What the running Witness says of itself; ``{"running": False}`` without one."""
         try:

@@ -1,0 +1,130 @@
+"""Saying something to a polecat's agent, and reading its screen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from witness.agents.clients import client_for
+from witness.clock import SystemClock
+from witness.config.town import Town
+from witness.delivery import message_format
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.delivery.prompt_typist import WATCH, IdlePoller, Typist
+from witness.errors import NotFoundError, RunEndedError, UsageError, WitnessError
+from witness.journal import Group, GroupState, Journal
+from witness.tmux import Tmux
+
+MODES = ("queue", "wait-idle", "immediate")
+PRIORITIES = ("normal", "urgent")
+# Gas Town's own patience with a busy agent.
+IDLE_SECONDS = 15.0
+_LOOK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class NudgeResult:
+    """What became of a nudge.
+
+    Args:
+        group: whose agent it is for.
+        mode: how it was sent.
+        delivered: the agent has it; else it waits for the agent's next step.
+        file: its file in the queue; empty when it was typed.
+    """
+
+    group: Group
+    mode: str
+    delivered: bool
+    file: str = ""
+
+
+def send_nudge(
+    town: Town, journal: Journal, target: str, message: str, *, sender: str, mode: str, priority: str
+) -> NudgeResult:
+    """Tell a polecat something.
+
+    Args:
+        town, journal: where it is.
+        target: name, address or session.
+        message: what.
+        sender: who says it.
+        mode: ``queue`` (at its next step), ``wait-idle`` (as soon as it is idle, else at its next step) or
+            ``immediate`` (typed in now).
+        priority: ``normal`` or ``urgent``.
+
+    Raises:
+        UsageError: the message is empty, or a word is not one of these.
+        NotFoundError: there is no such polecat.
+        RunEndedError: it has ended, so the agent would never hear it.
+        WitnessError: nothing could be typed.
+    """
+    if mode not in MODES or priority not in PRIORITIES:
+        raise UsageError(f"the mode is one of {', '.join(MODES)}, the priority one of {', '.join(PRIORITIES)}")
+    if not message_format.clean(message):
+        raise UsageError("the message is empty: write it after the target, or give it by --stdin")
+    group = _living(journal, target)
+    note = Nudge(sender, message.strip(), priority=priority, kind="nudge", run=group.id.run)
+    if mode == "immediate":
+        _type(town, group, note)
+        return NudgeResult(group, mode, delivered=True)
+    queue = NudgeQueue(town.queue_dir(group.session), SystemClock())
+    file = queue.enqueue(note)
+    return NudgeResult(group, mode, mode == "wait-idle" and _wait_idle(town, group, queue, file), file)
+
+
+def _living(journal: Journal, target: str) -> Group:
+    try:
+        group = journal.groups.find(target)
+    except NotFoundError:
+        ended = journal.groups.find(target, ended=True)
+        raise RunEndedError(
+            f"{ended.id.address} has ended (run {ended.id.run}): nothing was queued, for nobody would hear it"
+        ) from None
+    if group.state is GroupState.NUKING:
+        raise RunEndedError(f"{group.id.address} is being ended: nothing was queued, for nobody would hear it")
+    return group
+
+
+def _type(town: Town, group: Group, note: Nudge) -> None:
+    text = message_format.line(note.to_fields())
+    refused = Typist(Tmux(town.socket)).type_while_busy(group.session, client_for(group.agent), text)
+    if refused:
+        raise WitnessError(f"nothing was typed to {group.id.address}: {refused}; --mode queue waits for its next step")
+
+
+def _wait_idle(town: Town, group: Group, queue: NudgeQueue, file: str) -> bool:
+    """Whether it left the queue in time: drained by the client's hooks, or typed into a prompt proven idle."""
+    poller = IdlePoller(Tmux(town.socket), SystemClock())
+    client = client_for(group.agent)
+    watched = town.run_dir(group.id.run) / "spool" / WATCH
+    deadline = time.monotonic() + IDLE_SECONDS
+    while time.monotonic() < deadline:
+        if queue.was_drained(file):
+            return True
+        if not watched.exists():
+            poller.tick(group.session, client, queue.folder, group.id.run)
+        time.sleep(_LOOK)
+    return queue.was_drained(file)
+
+
+def screen(town: Town, journal: Journal, target: str, lines: int = 100) -> str:
+    """The last lines of a polecat's pane; nothing is sent to it.
+
+    Args:
+        town, journal: where it is.
+        target: name, address, or a session that simply stands on the town's tmux server.
+        lines: how many.
+
+    Raises:
+        NotFoundError: there is none of that name.
+    """
+    tmux = Tmux(town.socket)
+    try:
+        session = journal.groups.find(target).session
+    except NotFoundError:
+        if "/" in target or not tmux.has_session(target):
+            raise
+        session = target
+    # tmux gives the history and the whole screen besides: so many lines are the last ones of both.
+    return tmux.capture(session, lines)
