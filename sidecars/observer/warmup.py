@@ -13,10 +13,13 @@ from pathlib import Path
 
 from sidecars.observer.factory import assemble
 from sidecars.observer.watcher import SidecarRunner
+from sidecars.syntax.shell import read_shell
 from witness.assignment import Assignment
 from witness.names import GroupId
 from witness.process.identity import ProcessId
 
+# Loads the shell's grammar and the table of programs.
+_LINE = "cd src && sed -i 's/a/b/' \"$file\" a.py | tee log.txt"
 _TYPES = ("scope", "tools", "conventions")
 
 
@@ -26,6 +29,7 @@ def warm_up(me: ProcessId) -> None:
     Args:
         me: the calling process, which is looked upon as the agent.
     """
+    read_shell(_LINE)
     with tempfile.TemporaryDirectory(prefix="gt-witness-") as name:
         folder = Path(name)
         (folder / "beats").mkdir()

@@ -15,7 +15,7 @@ from typing import Any
 
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.sanitize import excerpt, plain, without_own_words
-from sidecars.observer.observe.shell import NamedFiles, named_files
+from sidecars.syntax.shell import ShellReading, read_shell
 
 # Enough for a judge to see what a call was about; keeps a model's prompt far under the API's price step at 100k tokens.
 TEXT_LIMIT = 12_000
@@ -86,8 +86,9 @@ class EventReader:
         tool = _ALIASES.get(name.rpartition("__")[2] if name.startswith("mcp__") else name, name)
         cwd = _text(payload.get("cwd")) or self._roots[0]
         command = _command(given) if tool == "Bash" else ""
-        named = named_files(command) if command else NamedFiles(*_files(tool, given))
-        raw = _new_text(given, payload.get("tool_response")) if tool in _WRITERS else named.text
+        failed = kind == "PostToolUseFailure" or bool(payload.get("error"))
+        named = _named(tool, given, command, failed)
+        raw = _new_text(given, payload.get("tool_response")) if tool in _WRITERS else _written_out(named)
         text, short = excerpt(without_own_words(plain(raw)), TEXT_LIMIT)
         output, short_too = excerpt(without_own_words(plain(_response(tool, payload))), OUTPUT_LIMIT)
         command, cut_command = excerpt(plain(command), TEXT_LIMIT)
@@ -95,9 +96,9 @@ class EventReader:
             id=id,
             time=time,
             tool=tool,
-            failed=kind == "PostToolUseFailure" or bool(payload.get("error")),
-            opened=self._spelled(named.read, cwd),
-            written=self._spelled(named.written, cwd),
+            failed=failed,
+            opened=self._spelled(named.opened, cwd),
+            written=self._spelled(named.may_write, cwd),
             command=command,
             text=text,
             lines_written=sum(1 for line in raw.splitlines() if line.strip()),
@@ -149,13 +150,20 @@ def _command(given: Mapping[str, Any]) -> str:
     return _text(command)
 
 
-def _files(tool: str, given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _named(tool: str, given: Mapping[str, Any], command: str, failed: bool) -> ShellReading:
+    """The files that a call names. How far a command came that failed, its text does not tell."""
+    if command:
+        return ShellReading() if failed else read_shell(command)
+    return ShellReading(*_files(tool, given))
+
+
+def _files(tool: str, given: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(opened, written) of a tool that is told its files by name."""
     found = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str) and value]
     patch = given.get("input") or given.get("patch")
     if isinstance(patch, str) and "*** " in patch:
         found += [first or second for first, second in _PATCH_FILE.findall(patch)]
-    return ([], found) if tool in _WRITERS else (found, [])
+    return ((), tuple(found)) if tool in _WRITERS else (tuple(found), ())
 
 
 def _new_text(given: Mapping[str, Any], response: Any) -> str:
@@ -175,6 +183,10 @@ def _new_text(given: Mapping[str, Any], response: Any) -> str:
     if isinstance(patch, str):
         added += _PATCH_ADDED.findall(patch)
     return "\n".join(added)
+
+
+def _written_out(read: ShellReading) -> str:
+    return "".join(text for _, text in read.texts)
 
 
 def _added(before: str, after: str) -> list[str]:

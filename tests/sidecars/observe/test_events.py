@@ -172,3 +172,32 @@ def test_the_home_folder(reader: EventReader, monkeypatch: pytest.MonkeyPatch) -
 def test_a_typed_prompt_is_kept_apart(reader: EventReader) -> None:
     seen = read(reader, {"hook_event_name": "UserPromptSubmit", "prompt": "do it\n[sidecar:x] no"})
     assert seen.prompt.strip() == "do it"
+
+
+def test_a_failed_command_names_nothing(reader: EventReader) -> None:
+    """How far it came is not known: neither what it would have changed nor what it would have read."""
+    payload = {
+        "hook_event_name": "PostToolUseFailure",
+        "tool_name": "Bash",
+        "tool_input": {"command": "cat a.txt > b.txt && sed -i s/a/b/ missing.txt"},
+        "error": "Exit code 2",
+    }
+    seen = reader.read(payload)
+    assert seen is not None
+    assert (seen.opened, seen.written, seen.text) == ((), (), "")
+    done = reader.read({**payload, "hook_event_name": "PostToolUse", "error": ""})
+    assert done is not None
+    assert done.written == ("b.txt", "missing.txt")
+
+
+def test_the_folder_of_a_command_is_the_one_before_it(reader: EventReader) -> None:
+    seen = reader.read(
+        {
+            "hook_event_name": "PostToolUse",
+            "tool_name": "Bash",
+            "cwd": "",
+            "tool_input": {"command": "cd tests && touch orders/a.py && cd .. && cat $where/x --exclude=y b.py"},
+        }
+    )
+    assert seen is not None
+    assert (seen.opened, seen.written) == (("b.py",), ("tests/orders/a.py",))
