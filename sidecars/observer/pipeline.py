@@ -138,10 +138,9 @@ class DecisionPipeline:
                 self._journal.decisions.add(decision)
                 decisions.append(decision)
                 if decision.outcome == "injected":
-                    self._gates.take_slot(delay)
                     spoken.append((decision, delay))
             if position:
-                self._journal.decisions.set_cursor(self._assignment.group.run, self._assignment.name, position)
+                self._journal.sidecars.set_position(self._assignment.group.run, self._assignment.name, position)
         for decision, delay in spoken:
             self._deliver(decision, delay)
         return decisions
@@ -192,6 +191,7 @@ class DecisionPipeline:
             evidence=verdict.evidence,
             confidence=str(verdict.confidence) if verdict.signal else "",
             event=verdict.observation or (seen[-1].id if seen else ""),
+            rule=verdict.rule,
             usage=verdict.usage,
         )
         if verdict.error:
@@ -201,18 +201,22 @@ class DecisionPipeline:
             return replace(decision, evidence=verdict.evidence or _in_short(decision.event, seen)), 0.0
         source = quoted_from(verdict.evidence, seen)
         if source is None:
-            return replace(decision, outcome="refused", reason="evidence: it is not in what was seen"), 0.0
+            return replace(
+                decision, outcome="refused", gate="evidence", reason="evidence: it is not in what was seen"
+            ), 0.0
         words = compose(verdict, self._kind.snippets)
         message = address(self._assignment.name, words)
         known = any(each.id == verdict.observation for each in seen)
-        decision = replace(decision, message=message, event=verdict.observation if known else source)
+        event = verdict.observation if known else source
+        decision = replace(decision, message=message, words=words, event=event)
         if not words.strip():
-            return replace(decision, outcome="refused", reason="message: the judge gave no words"), 0.0
-        ruling = self._gates.rule(verdict, message, decision.id)
+            return replace(decision, outcome="refused", gate="message", reason="message: the judge gave no words"), 0.0
+        ruling = self._gates.rule(verdict, words, decision.id)
         if not ruling.passed:
-            return replace(decision, outcome="refused", reason=ruling.reason), 0.0
+            return replace(decision, outcome="refused", gate=ruling.gate, reason=ruling.reason), 0.0
         reason = ", ".join(part for part in (verdict.rule, ruling.wait) if part)
-        return replace(decision, outcome="injected", reason=reason), ruling.delay
+        spoken = decision.monotonic + ruling.delay
+        return replace(decision, outcome="injected", reason=reason, line=decision.id, spoken=spoken), ruling.delay
 
     def _deliver(self, decision: Decision, delay: float) -> None:
         if self._deliverer is None:

@@ -53,12 +53,13 @@ class SidecarRunner:
         except BaseException:
             self._stack.close()
             raise
-        run, decisions = assignment.group.run, self._journal.decisions
-        judged = [decision.event for decision in decisions.of(run, assignment.name)]
-        self._events = EventWatch(kind, assignment, decisions.cursor(run, assignment.name), judged)
+        run = assignment.group.run
+        judged = [decision.event for decision in self._journal.decisions.of(run, assignment.name)]
+        position = self._journal.sidecars.get(run, assignment.name).position
+        self._events = EventWatch(kind, assignment, position, judged)
         self._observer = self._parts.observer(assignment, self._journal, self._clock)
-        if self._parts.lack and not self._journal.fact(fact := f"lack:{run}:{assignment.name}"):
-            self._journal.remember(fact, self._parts.lack)
+        if self._parts.lack and not self._journal.sidecars.get(run, assignment.name).lack:
+            self._journal.sidecars.set_lack(run, assignment.name, self._parts.lack)
             self._observer.note("sidecar-lacks", self._parts.lack)
         self._pane = self._pane_watch()
         self._observer.recover()
@@ -75,11 +76,7 @@ class SidecarRunner:
         An expression that never ends, or a judge that brings the process down, would else end every successor too.
         """
         run, name = self._assignment.group.run, self._assignment.name
-        key, position = f"begun:{run}:{name}", self._journal.decisions.cursor(run, name)
-        last, _, count = self._journal.fact(key).rpartition(" ")
-        starts = int(count) + 1 if count and last == position else 1
-        self._journal.remember(key, f"{position} {starts}")
-        if starts > _STARTS and (seen := self._events.look()):
+        if self._journal.sidecars.count_start(run, name) > _STARTS and (seen := self._events.look()):
             self._observer.pass_over(seen, self._events.position)
 
     def _close_judge(self) -> None:

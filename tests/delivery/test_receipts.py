@@ -208,7 +208,7 @@ def test_a_killed_settlement_loses_and_doubles_nothing(scene: Scene, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(scene.journal, "remember", killed)
+        patch.setattr(scene.journal.queues, "set", killed)
         with pytest.raises(KeyboardInterrupt):
             scene.settle()
     assert scene.decision[0] == ""

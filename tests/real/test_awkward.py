@@ -96,7 +96,7 @@ def test_a_cgroup_holds_what_nobody_ever_saw(
     with recording(tmp_path) as record:
         spawned = place.run(program, record)
         group = place.witness.find(program.name)
-        cgroup = str(group.details.get("cgroup") or "")
+        cgroup = group.run_state.cgroup
         if not cgroup_members(cgroup, group.id.run):
             pytest.skip("no cgroup can be made here")
         members = place.members(program.name)

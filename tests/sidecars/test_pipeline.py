@@ -35,7 +35,7 @@ def test_every_verdict_is_in_the_ledger(make_observer: Callable[..., DecisionPip
         ("silent", "e1"),
         ("injected", "e2"),
     ]
-    assert journal.decisions.cursor("run-1", "scope") == "7:1"
+    assert journal.sidecars.get("run-1", "scope").position == "7:1"
 
 
 def test_nothing_seen_still_moves_the_position(
@@ -44,7 +44,7 @@ def test_nothing_seen_still_moves_the_position(
     judge = ScriptedJudge()
     make_observer(judge).take([], "7:9")
     assert judge.asked == []
-    assert journal.decisions.cursor("run-1", "scope") == "7:9"
+    assert journal.sidecars.get("run-1", "scope").position == "7:9"
 
 
 def test_a_deferred_signal_waits_in_the_queue(
@@ -75,7 +75,7 @@ def test_a_judge_that_trips_is_silent_and_visible(
         observer.ask("7:1")
     (decision,) = journal.decisions.of("run-1")
     assert (decision.outcome, decision.reason) == ("failed", "judge: IndexError: pop from empty list")
-    assert journal.decisions.cursor("run-1", "scope") == "7:1"
+    assert journal.sidecars.get("run-1", "scope").position == "7:1"
 
 
 def test_what_a_model_could_not_judge_is_asked_again(
@@ -87,13 +87,13 @@ def test_what_a_model_could_not_judge_is_asked_again(
     observer.take(SEEN, "7:1")
     clock.advance(2)
     observer.ask("7:1")
-    assert journal.decisions.cursor("run-1", "scope") == ""
+    assert journal.sidecars.get("run-1", "scope").position == ""
     assert observer.due is not None
     assert observer.due >= 15
     clock.advance(observer.due)
     observer.ask("7:1")
     assert [each.outcome for each in journal.decisions.of("run-1")] == ["failed", "injected"]
-    assert journal.decisions.cursor("run-1", "scope") == "7:1"
+    assert journal.sidecars.get("run-1", "scope").position == "7:1"
     assert judge.asked == [SEEN, SEEN]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from witness.config.settings import Settings
-from witness.journal import Group, GroupState, Intent, Member, MemberKind, MemberState
+from witness.journal import Group, GroupState, Intent, Member, MemberKind, MemberState, RunState
 from witness.names import GroupId
 from witness.process.exit_status import UNKNOWN_EXIT, Exit
 from witness.process.identity import ProcessId
@@ -59,7 +59,7 @@ def group(state: GroupState = GroupState.RUNNING, **more: Any) -> Group:
         created=1_800_000_000.0,
         workdir="/work",
         agent=("agent",),
-        details={"activity": "", "activity_at": NOW - 1.0},
+        run_state=RunState(activity="", activity_at=NOW - 1.0),
     )
     return replace(plain, **more)
 

@@ -23,12 +23,13 @@ from tests.supervise.facts import (
     polecat,
     snapshot,
 )
-from witness.journal import GroupState, Intent, MemberState
+from witness.journal import GroupState, Intent, MemberState, RunState
 from witness.process.exit_status import Exit
 from witness.process.identity import ProcessId
 from witness.supervise.actions import (
     Action,
     AdoptPolecat,
+    ChangeRunState,
     EndOrphans,
     EndProcess,
     MoveGroup,
@@ -36,7 +37,6 @@ from witness.supervise.actions import (
     Nuke,
     ReportZombie,
     Saw,
-    SetDetail,
     StartSidecar,
     Tell,
 )
@@ -111,19 +111,19 @@ def test_a_zombie_whose_witness_was_killed_is_ended_by_the_next() -> None:
 
 def test_a_missing_session_with_a_living_agent_must_be_missing_twice() -> None:
     once = plan(snapshot(found(group(), HEALTHY, session=ABSENT)))
-    assert once == [SetDetail(RUN, "session_missing", NOW)]
-    remembered = group(details={"session_missing": NOW - 10, "activity": "", "activity_at": NOW})
+    assert once == [ChangeRunState(RUN, {"session_missing": NOW})]
+    remembered = group(run_state=RunState(session_missing=NOW - 10, activity_at=NOW))
     assert plan(snapshot(found(remembered, HEALTHY, session=ABSENT))) == _zombie("session-gone")
 
 
 def test_a_session_that_is_back_is_forgiven() -> None:
-    remembered = group(details={"session_missing": NOW - 10, "activity": "", "activity_at": NOW})
-    assert plan(snapshot(found(remembered, HEALTHY))) == [SetDetail(RUN, "session_missing", None)]
+    remembered = group(run_state=RunState(session_missing=NOW - 10, activity_at=NOW))
+    assert plan(snapshot(found(remembered, HEALTHY))) == [ChangeRunState(RUN, {"session_missing": None})]
 
 
-@pytest.mark.parametrize("details", [{}, {"session_missing": NOW - 10}])
-def test_a_tmux_that_does_not_answer_proves_nothing(details: dict[str, float]) -> None:
-    of = group(details={**details, "activity": "", "activity_at": NOW})
+@pytest.mark.parametrize("missing", [None, NOW - 10])
+def test_a_tmux_that_does_not_answer_proves_nothing(missing: float | None) -> None:
+    of = group(run_state=RunState(session_missing=missing, activity_at=NOW))
     assert plan(snapshot(found(of, HEALTHY, session=UNKNOWN))) == []
 
 
@@ -275,8 +275,8 @@ def test_a_group_with_a_sidecar_that_waits_is_degraded_and_becomes_whole_again()
 
 
 def _silent(seconds: float, **more: object) -> GroupFact:
-    details = {"activity": "token", "activity_at": NOW - seconds}
-    return found(group(details=details, **more), HEALTHY, activity="token")
+    state = RunState(activity="token", activity_at=NOW - seconds)
+    return found(group(run_state=state, **more), HEALTHY, activity="token")
 
 
 def test_silence_beyond_the_limit_is_reported_and_nothing_more() -> None:
@@ -296,16 +296,14 @@ def test_silence_ends_a_polecat_only_where_the_town_says_so() -> None:
 def test_a_sign_of_life_takes_the_report_back() -> None:
     seen = replace(_silent(9999.0, zombie="hung"), activity="another")
     assert plan(snapshot(seen)) == [
-        SetDetail(RUN, "activity", "another"),
-        SetDetail(RUN, "activity_at", NOW),
+        ChangeRunState(RUN, {"activity": "another", "activity_at": NOW}),
         ReportZombie(RUN, ""),
     ]
 
 
 def test_a_late_look_counts_silence_anew() -> None:
     assert plan(snapshot(_silent(9999.0), late=True)) == [
-        SetDetail(RUN, "activity", "token"),
-        SetDetail(RUN, "activity_at", NOW),
+        ChangeRunState(RUN, {"activity": "token", "activity_at": NOW}),
     ]
 
 
@@ -314,7 +312,7 @@ def test_a_late_look_counts_silence_anew() -> None:
 
 def _sidecar_plan(each: MemberFact, **more: object) -> list[Action]:
     seen = found(group(GroupState.DEGRADED), each)
-    return [a for a in plan(snapshot(seen, **more)) if not isinstance(a, MoveGroup | SetDetail | ReportZombie)]
+    return [a for a in plan(snapshot(seen, **more)) if not isinstance(a, MoveGroup | ChangeRunState | ReportZombie)]
 
 
 def test_a_crash_is_answered_at_once() -> None:

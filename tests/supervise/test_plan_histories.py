@@ -295,7 +295,7 @@ class Histories(RuleBasedStateMachine):
             return
         if group.boot != self.world.clock.boot:
             return
-        gone_twice = fact.session is Presence.ABSENT and group.details.get("session_missing")
+        gone_twice = fact.session is Presence.ABSENT and group.run_state.session_missing is not None
         unfinished = group.state is GroupState.SPAWNING and run not in self.world.spawners
         assert gone_twice or (unfinished and fact.session is Presence.ABSENT), "a living polecat was to be nuked"
 

@@ -20,7 +20,7 @@ from witness.clock import Clock
 from witness.delivery import message_format, queue_files
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.errors import QueueFullError
-from witness.journal import Journal
+from witness.journal import Journal, QueueState
 
 # Clients write their transcript late; before this nothing is concluded from what it does not hold.
 PATIENCE = 15.0
@@ -81,19 +81,18 @@ class _Settlement:
         self._journal, self._folder, self._clock = journal, folder, clock
         self._transcript = ""
         self._queue = NudgeQueue(folder, clock, self._was_delivered)
-        self._key = f"receipts:{folder.name}"
         self._settled = Settled()
 
     def settle(self, last: bool) -> Settled:
-        stored = self._journal.fact(self._key)
-        state = json.loads(stored) if stored else {}
-        self._transcript = str(state.get("transcript", ""))
+        known = self._journal.queues.get(self._folder.name)
+        state = known or QueueState()
+        self._transcript = state.transcript
         self._queue.sweep()
         ledger = self._folder / queue_files.LEDGER
-        if not state and not ledger.exists():
+        if known is None and not ledger.exists():
             return self._settled
-        offset, size = int(state.get("offset", 0)), ledger.stat().st_size if ledger.exists() else 0
-        receipts = [Receipt(**receipt) for receipt in state.get("open", [])]
+        offset, size = state.position, ledger.stat().st_size if ledger.exists() else 0
+        receipts = [Receipt(**receipt) for receipt in state.receipts]
         if size != offset or receipts:
             self._read_on(ledger, offset if offset <= size else 0, receipts, last)
         if last:
@@ -106,19 +105,15 @@ class _Settlement:
             for fact in lines:
                 self._take_in(fact, receipts)
             still_open = [receipt for receipt in receipts if not self._resolve(receipt, last)]
-            state = {
-                "offset": offset,
-                "open": [asdict(receipt) for receipt in still_open],
-                "transcript": self._transcript,
-            }
-            self._journal.remember(self._key, json.dumps(state))
+            state = QueueState(offset, self._transcript, tuple(asdict(receipt) for receipt in still_open))
+            self._journal.queues.set(self._folder.name, state)
         self._settled.open = len(still_open)
 
     def _start_anew(self, ledger: Path) -> None:
         """All that the ledger says stands in the journal now; the session's next run begins with an empty one."""
         if ledger.exists():
             ledger.replace(ledger.with_suffix(".old"))
-        self._journal.remember(self._key, "")
+        self._journal.queues.drop(self._folder.name)
 
     def _was_delivered(self, nudge: Nudge) -> bool:
         return bool(self._transcript) and message_format.in_transcript(self._transcript, {"message": nudge.message})

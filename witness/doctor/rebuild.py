@@ -10,7 +10,7 @@ from typing import Any
 from witness.assignment import Assignment
 from witness.clock import SystemClock
 from witness.config.town import Town
-from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState, RunState
 from witness.launch.polecat import read_started
 from witness.names import GroupId
 from witness.process.identity import ProcessId
@@ -63,7 +63,7 @@ def _end_followed(journal: Journal, run_dir: Path, markers: Mapping[ProcessId, s
             Group(
                 id=group, session=assignments[0].session, state=GroupState.RUNNING, boot=clock.boot, spawned_at=now,
                 created=run_dir.stat().st_mtime, workdir=assignments[0].workdir, intent=Intent.NUKE, intent_at=now,
-                intent_note="recorded anew", details={"followed": True},
+                intent_note="recorded anew", run_state=RunState(followed=True),
             )
         )  # fmt: skip
         for name, process in living.items():
@@ -108,11 +108,11 @@ def _record(
                 spawned_at=now,
                 created=run_dir.stat().st_mtime,
                 workdir=known.workdir if known else str(town.root),
-                details={
-                    "task": known.task if known else "",
-                    "variables": known.variables if known else {},
-                    "overrides": {each.type: each.overrides for each in assignments},
-                },
+                run_state=RunState(
+                    task=known.task if known else "",
+                    variables=known.variables if known else {},
+                    overrides={each.type: each.overrides for each in assignments},
+                ),
             )
         )
         for name, kind in _LEADERS:

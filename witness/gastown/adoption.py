@@ -17,7 +17,7 @@ from witness.declare.source import Source
 from witness.errors import NotFoundError
 from witness.gastown.bead_lookup import HookedBead
 from witness.gastown.follow_plan import FOLLOWED, ObservedPolecat
-from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState
+from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState, RunState
 from witness.launch.polecat import make_run_dir, write_private
 from witness.names import GroupId
 
@@ -93,13 +93,13 @@ def adopt(
                 created=clock.wall(),
                 workdir=sighting.workdir,
                 molecule=declared.molecule,
-                details={
-                    FOLLOWED: True,
-                    "task": bead.task,
-                    "bead": bead.id,
-                    "variables": dict(declared.variables or {}),
-                    "overrides": {name: dict(fields) for name, fields in settings.types.items()},
-                },
+                run_state=RunState(
+                    followed=True,
+                    task=bead.task,
+                    bead=bead.id,
+                    variables=dict(declared.variables or {}),
+                    overrides=settings.types,
+                ),
             )
         )
         journal.members.add(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from witness.clock import Clock
@@ -12,14 +12,13 @@ from witness.config.town import Town
 from witness.errors import DeclarationError, TmuxError, WitnessError
 from witness.gastown.adoption import adopt, declared_for
 from witness.gastown.bead_lookup import HookedBead, read_hooked_bead
-from witness.gastown.follow_plan import FOLLOWED, LastRun, ObservedPolecat, decide
+from witness.gastown.follow_plan import LastRun, ObservedPolecat, decide
 from witness.gastown.polecats import see
 from witness.gastown.town_events import TownEvent, TownEventKind, begin, read_events
-from witness.journal import Group, GroupState, Journal, MemberKind
+from witness.journal import Candidate, Group, GroupState, Journal, MemberKind
 from witness.process.table import read_table
 from witness.tmux import Tmux
 
-_POSITION = "town-events"
 # A polecat whose work declares no sidecars is asked about again, seldom: an event that tells of new work may be missed.
 _FIRST_WAIT, _LONGEST_WAIT = 20.0, 600.0
 # Where Gas Town's beads listen, as it tells its own sessions.
@@ -61,17 +60,17 @@ class Follower:
         if not self._town.gastown:
             return []
         self._read_rigs(errors)
-        before = self._journal.fact(_POSITION)
+        before = self._journal.town.events_position
         events, position = read_events(self._town, before or begin(self._town))
         steps = decide(self._sightings(), events, self._pasts(), self._stopped())
         self._renew(events)
         for name, renewed in steps.renewed.items():
-            self._journal.remember(self._renewed_key(*name), "1" if renewed else "")
+            self._set_renewed(*name, renewed)
         for sighting in steps.adopt:
             self._ask(sighting)
         self._take_answers({(each.rig, each.polecat) for each in steps.adopt}, errors, wait=wait)
         if position != before:
-            self._journal.remember(_POSITION, position)
+            self._journal.town.events_position = position
         return list(steps.end)
 
     def _read_rigs(self, errors: list[str]) -> None:
@@ -109,45 +108,36 @@ class Follower:
             # Intents are stamped on the monotonic clock, events and heartbeats on the wall clock.
             since = self._clock.monotonic() - group.intent_at if group.boot == self._clock.boot else 0.0
             ended = self._clock.wall() - since if group.boot == self._clock.boot else group.created
-        followed, rig, polecat = bool(group.details.get(FOLLOWED)), group.id.rig, group.id.polecat
+        followed, rig, polecat = group.run_state.followed, group.id.rig, group.id.polecat
         return LastRun(
             rig, polecat, group.id.run, followed, agent, group.created, ended, group.intent_note,
-            renewed=bool(self._journal.fact(self._renewed_key(rig, polecat))),
+            renewed=self._journal.town.candidate(rig, polecat).renewed,
         )  # fmt: skip
 
-    def _renewed_key(self, rig: str, polecat: str) -> str:
-        return f"renewed:{rig}/{polecat}"
-
     # -- asking which sidecars --------------------------------------------------------------------------------------
-
-    def _key(self, rig: str, polecat: str) -> str:
-        return f"follow:{rig}/{polecat}"
 
     def _renew(self, events: Sequence[TownEvent]) -> None:
         """New work is asked about at once, however often there was nothing before."""
         for event in events:
             if event.told is TownEventKind.STARTED:
-                self._journal.remember(self._key(event.rig, event.polecat), "")
+                known = self._journal.town.candidate(event.rig, event.polecat)
+                self._journal.town.set_candidate(event.rig, event.polecat, Candidate(renewed=known.renewed))
 
     def _due(self, sighting: ObservedPolecat) -> bool:
-        try:
-            waiting = json.loads(self._journal.fact(self._key(sighting.rig, sighting.polecat)) or "{}")
-        except ValueError:
-            waiting = {}
-        same = waiting.get("agent") == list(_identity(sighting))
-        return not same or float(waiting.get("at", 0.0)) <= self._clock.wall()
+        known = self._journal.town.candidate(sighting.rig, sighting.polecat)
+        return known.agent != sighting.agent or known.ask_at <= self._clock.wall()
 
     def _wait_longer(self, sighting: ObservedPolecat) -> None:
-        key = self._key(sighting.rig, sighting.polecat)
-        try:
-            before = json.loads(self._journal.fact(key) or "{}")
-        except ValueError:
-            before = {}
-        same = before.get("agent") == list(_identity(sighting))
-        wait = min(float(before.get("wait", 0.0)) * 2, _LONGEST_WAIT) if same else 0.0
+        known = self._journal.town.candidate(sighting.rig, sighting.polecat)
+        wait = min(known.wait * 2, _LONGEST_WAIT) if known.agent == sighting.agent else 0.0
         wait = wait or _FIRST_WAIT
-        fact = {"agent": _identity(sighting), "at": self._clock.wall() + wait, "wait": wait}
-        self._journal.remember(key, json.dumps(fact))
+        known = replace(known, agent=sighting.agent, ask_at=self._clock.wall() + wait, wait=wait)
+        self._journal.town.set_candidate(sighting.rig, sighting.polecat, known)
+
+    def _set_renewed(self, rig: str, polecat: str, renewed: bool) -> None:
+        known = self._journal.town.candidate(rig, polecat)
+        if known.renewed != renewed:
+            self._journal.town.set_candidate(rig, polecat, replace(known, renewed=renewed))
 
     def _ask(self, sighting: ObservedPolecat) -> None:
         name = (sighting.rig, sighting.polecat)
@@ -178,7 +168,7 @@ class Follower:
             declared = declared_for(self._town, sighting, bead)
             if declared.specs:
                 adopt(self._town, self._journal, self._clock, sighting, bead, declared)
-                self._journal.remember(self._renewed_key(sighting.rig, sighting.polecat), "")
+                self._set_renewed(sighting.rig, sighting.polecat, False)
                 return
         except DeclarationError as error:
             errors.append(f"{address}: works without sidecars: {'; '.join(str(error).splitlines())}")
@@ -192,7 +182,3 @@ def _modified(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _identity(sighting: ObservedPolecat) -> tuple[int, int]:
-    return sighting.agent.pid, sighting.agent.started

@@ -6,6 +6,7 @@ instant finds on its next start what it was about to do. Witness and sidecars wr
 
 from witness.journal.database import Journal
 from witness.journal.records import (
+    Candidate,
     Decision,
     Event,
     Group,
@@ -14,10 +15,16 @@ from witness.journal.records import (
     Member,
     MemberKind,
     MemberState,
+    ModelRest,
+    QueueState,
+    RunState,
+    RunStateChanges,
+    SidecarState,
     Usage,
 )
 
 __all__ = [
+    "Candidate",
     "Decision",
     "Event",
     "Group",
@@ -27,5 +34,10 @@ __all__ = [
     "Member",
     "MemberKind",
     "MemberState",
+    "ModelRest",
+    "QueueState",
+    "RunState",
+    "RunStateChanges",
+    "SidecarState",
     "Usage",
 ]

@@ -17,6 +17,7 @@ from witness.journal.groups import GroupTable
 from witness.journal.members import MemberTable
 from witness.journal.records import Event
 from witness.journal.schema import STEPS
+from witness.journal.states import QueueTable, SidecarTable, TownTable
 
 # Longest wait for another writer; every transaction of ours is far shorter.
 _BUSY_SECONDS = 5.0
@@ -41,6 +42,9 @@ class Journal:
         groups: the groups and what is wanted of them.
         members: their processes.
         decisions: what the sidecars decided, said and spent.
+        sidecars: what each sidecar leaves to its successor.
+        queues: how far each queue's delivery ledger was read.
+        town: what is remembered of the whole town.
     """
 
     def __init__(self, path: Path, patience: float | None = None) -> None:
@@ -66,6 +70,9 @@ class Journal:
         self.groups = GroupTable(self)
         self.members = MemberTable(self)
         self.decisions = DecisionLog(self)
+        self.sidecars = SidecarTable(self)
+        self.queues = QueueTable(self)
+        self.town = TownTable(self)
 
     def __enter__(self) -> Self:
         return self
@@ -176,17 +183,6 @@ class Journal:
     def data_version(self) -> int:
         """A number that changes whenever another connection has committed; microseconds to read."""
         return int(self.run("PRAGMA data_version").fetchone()[0])
-
-    # -- small facts ----------------------------------------------------------------------------------------------
-
-    def fact(self, key: str) -> str:
-        """A remembered value, empty when none."""
-        row = self.run("SELECT value FROM facts WHERE key = ?", key).fetchone()
-        return row[0] if row else ""
-
-    def remember(self, key: str, value: str) -> None:
-        """Store a value under a key, replacing the one before."""
-        self.run("INSERT INTO facts VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+import json
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from witness.journal.records import Decision, Usage
@@ -10,8 +11,10 @@ from witness.journal.records import Decision, Usage
 if TYPE_CHECKING:
     from witness.journal.database import Journal
 
-_PLAIN = "id, run, sidecar, time, monotonic, outcome, reason, message, evidence, confidence, event, nudge, stage"
-_USAGE = "model, input_tokens, cached_tokens, cache_written_tokens, output_tokens, dollars, seconds, calls"
+_OWN = tuple(field.name for field in fields(Decision) if field.name != "usage")
+_USAGE = tuple(field.name for field in fields(Usage))
+_COLUMNS = ", ".join(_OWN + _USAGE)
+_MARKS = ", ".join("?" * len(_OWN + _USAGE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +39,34 @@ class CostRow:
     cache_written_tokens: int
     output_tokens: int
     dollars: float
+    heeded: int = 0
+    unheeded: int = 0
+    undecided: int = 0
 
 
 # What costs may be summed by, and the column or expression behind it.
-COSTS_BY = {"sidecar": "sidecar", "run": "run", "day": "date(time, 'unixepoch', 'localtime')"}
+COSTS_BY = {
+    "sidecar": "sidecar",
+    "run": "run",
+    "day": "date(time, 'unixepoch', 'localtime')",
+    "rule": "sidecar || CASE rule WHEN '' THEN '' ELSE '/' || rule END",
+}
 
 
 class PriorInjection(NamedTuple):
-    """What the gates need to know of an earlier injection."""
+    """What the gates need to know of an earlier remark: one that was said, or that waits to be said.
+
+    Args:
+        sidecar, rule, words, subjects, line: as in ``Decision``.
+        spoken: monotonic seconds at which it was said, 0 when it waits.
+    """
 
     sidecar: str
-    monotonic: float
-    message: str
-    reason: str
+    rule: str
+    words: str
+    subjects: tuple[str, ...]
+    line: str
+    spoken: float
 
 
 class DecisionLog:
@@ -59,9 +77,14 @@ class DecisionLog:
 
     def add(self, decision: Decision) -> None:
         """Record one decision."""
-        values = astuple(decision)[:-1] + astuple(decision.usage or Usage())
-        marks = ", ".join("?" * len(values))
-        self._journal.run(f"INSERT INTO decisions ({_PLAIN}, {_USAGE}) VALUES ({marks})", *values)  # noqa: S608
+        self._journal.run(f"INSERT INTO decisions ({_COLUMNS}) VALUES ({_MARKS})", *_values(decision))  # noqa: S608
+
+    def update(self, decision: Decision) -> None:
+        """Write a decision anew: what was held back is said, or has become of it what it has."""
+        self._journal.run(
+            f"UPDATE decisions SET ({_COLUMNS}) = ({_MARKS}) WHERE id = ?",  # noqa: S608
+            *_values(decision), decision.id,
+        )  # fmt: skip
 
     def of(self, run: str, sidecar: str = "", last: int = 1000) -> list[Decision]:
         """The newest decisions of a run, oldest first; of one sidecar, or of all."""
@@ -81,29 +104,46 @@ class DecisionLog:
         return [(each, decision) for (each,), (decision,) in zip(numbers, found, strict=True)]
 
     def injected(self, run: str, sidecar: str = "") -> list[Decision]:
-        """What was said in a run, oldest first; by one sidecar, or by all."""
-        return self._select("run = ? AND outcome = 'injected' AND ? IN ('', sidecar)", run, sidecar, last=1000)
+        """The lines that were said in a run, oldest first; by one sidecar, or by all."""
+        return self._select(
+            "run = ? AND outcome = 'injected' AND line = id AND ? IN ('', sidecar)", run, sidecar, last=1000
+        )
+
+    def held(self, run: str, sidecar: str) -> list[Decision]:
+        """What a sidecar still has to say in a run, oldest first."""
+        return self._select("run = ? AND sidecar = ? AND stage = 'held'", run, sidecar, last=100_000)
 
     def said(self, run: str) -> list[PriorInjection]:
-        """What was said in a run and has reached the agent or may yet, oldest first."""
+        """What in a run has reached the agent, or may yet, oldest first."""
         rows = self._journal.run(
-            "SELECT sidecar, monotonic, message, reason FROM decisions"
-            " WHERE run = ? AND outcome = 'injected' AND stage != 'undelivered' ORDER BY time, rowid",
+            "SELECT sidecar, rule, words, subjects, line, spoken FROM decisions WHERE run = ?"
+            " AND (outcome = 'injected' AND stage != 'undelivered' OR stage = 'held') ORDER BY time, rowid",
             run,
         ).fetchall()  # fmt: skip
-        return [PriorInjection(*row) for row in rows]
+        return [
+            PriorInjection(sidecar, rule, words, tuple(json.loads(subjects)), line, spoken)
+            for sidecar, rule, words, subjects, line, spoken in rows
+        ]
+
+    def remarks(self, run: str, sidecar: str) -> list[Decision]:
+        """What the rules of a sidecar have said in a run, oldest first: what may have been heeded."""
+        return self._select("run = ? AND sidecar = ? AND outcome = 'injected' AND rule != ''", run, sidecar, last=1000)
+
+    def judge_heeded(self, decision: str, heeded: str) -> None:
+        """Record whether a remark was heeded: yes, no or undecided."""
+        self._journal.run("UPDATE decisions SET heeded = ? WHERE id = ?", heeded, decision)
 
     def queued(self, decision: str, nudge: str) -> None:
-        """Record the file in which an injection waits; a stage that it has reached meanwhile stays."""
+        """Record the file in which a line waits; a stage that it has reached meanwhile stays."""
         self._journal.run(
-            "UPDATE decisions SET nudge = ?, stage = CASE stage WHEN '' THEN 'enqueued' ELSE stage END WHERE id = ?",
+            "UPDATE decisions SET nudge = ?, stage = CASE stage WHEN '' THEN 'enqueued' ELSE stage END WHERE line = ?",
             nudge, decision,
         )  # fmt: skip
 
     def stage(self, decision: str, stage: str, reason: str = "") -> None:
-        """Record how far the delivery of an injection has come: drained, seen or undelivered."""
+        """Record how far the delivery of a line has come: enqueued, drained, seen or undelivered."""
         self._journal.run(
-            "UPDATE decisions SET stage = ?, reason = CASE ? WHEN '' THEN reason ELSE ? END WHERE id = ?",
+            "UPDATE decisions SET stage = ?, reason = CASE ? WHEN '' THEN reason ELSE ? END WHERE line = ?",
             stage, reason, reason, decision,
         )  # fmt: skip
 
@@ -132,34 +172,36 @@ class DecisionLog:
             run, sidecar: only these; all when empty.
             since: wall clock.
         """
+        # A line is counted once, and of each rule every remark.
+        said = "1" if by == "rule" else "line = id"
         rows = self._journal.run(
-            f"SELECT {COSTS_BY[by]} AS key, COUNT(*), SUM(outcome = 'injected'),"  # noqa: S608
-            " SUM(outcome = 'refused' AND reason LIKE 'holdout%'), SUM(calls), SUM(input_tokens),"
-            " SUM(cached_tokens), SUM(cache_written_tokens), SUM(output_tokens), SUM(dollars) FROM decisions"
+            f"SELECT {COSTS_BY[by]} AS key, COUNT(*), SUM(outcome = 'injected' AND {said}),"  # noqa: S608
+            " SUM(outcome = 'refused' AND gate = 'holdout'), SUM(calls), SUM(input_tokens),"
+            " SUM(cached_tokens), SUM(cache_written_tokens), SUM(output_tokens), SUM(dollars),"
+            " SUM(heeded = 'yes'), SUM(heeded = 'no'), SUM(heeded = 'undecided') FROM decisions"
             " WHERE ? IN ('', run) AND ? IN ('', sidecar) AND time >= ? GROUP BY key ORDER BY key",
             run, sidecar, since,
         ).fetchall()  # fmt: skip
         return [CostRow(*row) for row in rows]
 
-    # -- where a sidecar stopped reading -----------------------------------------------------------------------------
-
-    def cursor(self, run: str, sidecar: str) -> str:
-        """The spool position after the last event that the sidecar has judged, empty when none."""
-        row = self._journal.run("SELECT position FROM cursors WHERE run = ? AND sidecar = ?", run, sidecar).fetchone()
-        return row[0] if row else ""
-
-    def set_cursor(self, run: str, sidecar: str, position: str) -> None:
-        """Remember that position, so that a respawned sidecar goes on where its predecessor stopped."""
-        self._journal.run(
-            "INSERT INTO cursors VALUES (?, ?, ?)"
-            " ON CONFLICT (run, sidecar) DO UPDATE SET position = excluded.position",
-            run, sidecar, position,
-        )  # fmt: skip
-
     def _select(self, where: str, *values: Any, last: int) -> list[Decision]:
         rows = self._journal.run(
-            f"SELECT {_PLAIN}, {_USAGE} FROM decisions WHERE {where} ORDER BY time DESC, rowid DESC LIMIT ?",  # noqa: S608
+            f"SELECT {_COLUMNS} FROM decisions WHERE {where} ORDER BY time DESC, rowid DESC LIMIT ?",  # noqa: S608
             *values, last,
         ).fetchall()  # fmt: skip
-        plain = len(_PLAIN.split(", "))
-        return [replace(Decision(*row[:plain]), usage=Usage(*row[plain:])) for row in reversed(rows)]
+        return [_decision(row) for row in reversed(rows)]
+
+
+def _values(decision: Decision) -> list[Any]:
+    usage = decision.usage or Usage()
+    if decision.outcome == "injected" and not decision.line:
+        decision = replace(decision, line=decision.id)  # a remark that stands alone is a line of its own
+    own = [getattr(decision, name) for name in _OWN]
+    own[_OWN.index("subjects")] = json.dumps(decision.subjects, ensure_ascii=False)
+    return own + [getattr(usage, name) for name in _USAGE]
+
+
+def _decision(row: tuple[Any, ...]) -> Decision:
+    own = dict(zip(_OWN, row, strict=False))
+    own["subjects"] = tuple(json.loads(own["subjects"]))
+    return Decision(**own, usage=Usage(*row[len(_OWN) :]))

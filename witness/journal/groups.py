@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from witness.errors import JournalError, NotFoundError, UsageError
-from witness.journal.records import Group, GroupState, Intent
+from witness.journal.records import Group, GroupState, Intent, RunState, RunStateChanges
 from witness.names import GroupId, split_address
 from witness.process.identity import ProcessId
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at, "
-    "intent_note, zombie, details"
+    "intent_note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans, "
+    "session_missing, activity, activity_at"
 )
 
 
@@ -34,10 +35,10 @@ class GroupTable:
         """
         try:
             self._journal.run(
-                f"INSERT INTO groups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                f"INSERT INTO groups ({_COLUMNS}) VALUES ({', '.join('?' * len(_COLUMNS.split(', ')))})",  # noqa: S608
                 group.id.run, group.id.rig, group.id.polecat, group.session, group.state, group.boot,
                 group.spawned_at, group.created, group.workdir, json.dumps(group.agent), group.molecule,
-                group.intent, group.intent_at, group.intent_note, group.zombie, json.dumps(group.details, default=str),
+                group.intent, group.intent_at, group.intent_note, group.zombie, *_state_values(group.run_state),
             )  # fmt: skip
         except JournalError as error:
             if isinstance(error.__cause__, sqlite3.IntegrityError):
@@ -109,9 +110,12 @@ class GroupTable:
         """Remember the class that a group was found in; False when that was known, so that it is reported once."""
         return self._journal.run("UPDATE groups SET zombie = ? WHERE run = ? AND zombie != ?", zombie, run, zombie).rowcount == 1  # noqa: E501 # fmt: skip
 
-    def detail(self, run: str, **changes: Any) -> None:
-        """Merge keys into the run's details."""
-        self._journal.run("UPDATE groups SET details = json_patch(details, ?) WHERE run = ?", json.dumps(changes), run)
+    def change(self, run: str, **changes: Unpack[RunStateChanges]) -> None:
+        """Write parts of a run's state; what is not named stays."""
+        columns = _state_columns(changes)
+        if columns:
+            assignments = ", ".join(f"{column} = ?" for column in columns)
+            self._journal.run(f"UPDATE groups SET {assignments} WHERE run = ?", *columns.values(), run)  # noqa: S608
 
     # -- every descendant ever seen --------------------------------------------------------------------------------
 
@@ -148,9 +152,37 @@ class GroupTable:
         return [_group(row) for row in rows]
 
 
+def _state_values(state: RunState) -> tuple[Any, ...]:
+    return (
+        state.task,
+        state.bead,
+        json.dumps(dict(state.variables)),
+        json.dumps({name: dict(fields) for name, fields in state.overrides.items()}, default=str),
+        state.followed,
+        state.cgroup,
+        state.worker.pid if state.worker else None,
+        state.worker.started if state.worker else None,
+        json.dumps(state.orphans),
+        state.session_missing,
+        state.activity,
+        state.activity_at,
+    )
+
+
+def _state_columns(changes: RunStateChanges) -> dict[str, Any]:
+    columns: dict[str, Any] = dict(changes)
+    if "worker" in changes:
+        worker = columns.pop("worker")
+        columns |= {"worker_pid": worker.pid if worker else None, "worker_started": worker.started if worker else None}
+    if "orphans" in changes:
+        columns["orphans"] = json.dumps(changes["orphans"])
+    return columns
+
+
 def _group(row: tuple[Any, ...]) -> Group:
     (run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at,
-     note, zombie, details) = row  # fmt: skip
+     note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans,
+     session_missing, activity, activity_at) = row  # fmt: skip
     return Group(
         id=GroupId(rig, polecat, run),
         session=session,
@@ -165,5 +197,17 @@ def _group(row: tuple[Any, ...]) -> Group:
         intent_at=intent_at,
         intent_note=note,
         zombie=zombie,
-        details=json.loads(details),
+        run_state=RunState(
+            task=task,
+            bead=bead,
+            variables=json.loads(variables),
+            overrides=json.loads(overrides),
+            followed=bool(followed),
+            cgroup=cgroup,
+            worker=ProcessId(worker_pid, worker_started) if worker_pid else None,
+            orphans=tuple(json.loads(orphans)),
+            session_missing=session_missing,
+            activity=activity,
+            activity_at=activity_at,
+        ),
     )

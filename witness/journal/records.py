@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from witness.names import GroupId
 from witness.process.identity import ProcessId
@@ -54,6 +54,48 @@ class Intent(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RunState:
+    """What is remembered of a run beside its lifecycle.
+
+    Args:
+        task: the polecat's task, as text.
+        bead: id of the issue that it was hooked to, empty when none.
+        variables: the molecule's variables.
+        overrides: fields of sidecar types that the spawn's settings set, by type.
+        followed: the polecat is Gas Town's; only its sidecars are ours.
+        cgroup: the group's own cgroup, empty when it has none.
+        worker: the process that is spawning or ending the group, None when nobody is.
+        orphans: pids of the orphans that were told of last.
+        session_missing: monotonic seconds at which its session was first missed, None while it is there.
+        activity: a token that changes with each sign of life of the agent.
+        activity_at: monotonic seconds of the last change, None before the first look.
+    """
+
+    task: str = ""
+    bead: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    followed: bool = False
+    cgroup: str = ""
+    worker: ProcessId | None = None
+    orphans: tuple[int, ...] = ()
+    session_missing: float | None = None
+    activity: str = ""
+    activity_at: float | None = None
+
+
+class RunStateChanges(TypedDict, total=False):
+    """What of a run's state changes while it lives; several processes write, each its own part."""
+
+    cgroup: str
+    worker: ProcessId | None
+    orphans: tuple[int, ...]
+    session_missing: float | None
+    activity: str
+    activity_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """One run of a polecat.
 
@@ -71,7 +113,7 @@ class Group:
         molecule: where its declaration came from, empty when none.
         agent: the agent's argument list.
         zombie: the class it was found in, empty when none; reported once per change.
-        details: whatever else the spawn wants remembered (task, variables, containment).
+        run_state: what else is remembered of it.
     """
 
     id: GroupId
@@ -87,7 +129,7 @@ class Group:
     intent_at: float = 0.0
     intent_note: str = ""
     zombie: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    run_state: RunState = field(default_factory=RunState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,22 +199,37 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision of a sidecar.
+    """One decision of a sidecar: what became of one verdict.
+
+    What the agent reads is a line; one line may hold the remarks of several decisions. The first of them stands for
+    it: its ``message`` is the whole line, and the line's id is its own.
 
     Args:
         id: unique; the nudge carries it as its thread_id's last part.
         run, sidecar: whose.
-        time: wall clock.
-        monotonic: the same instant on the monotonic clock (cooldowns are counted on it).
+        time: wall clock of the decision.
+        monotonic: the same instant on the monotonic clock.
         outcome: injected, silent, refused or failed.
-        reason: the gate that refused, the error, or empty.
+        reason: for people: the rule, what a gate said, or the error.
         message: what was said or would have been.
         evidence: the quoted action.
         confidence: low, medium, high or empty.
         event: id of the event that it is about.
         nudge: file name of the queued nudge, empty when none.
-        stage: enqueued, drained, seen, undelivered or empty.
+        stage: held (a gate puts it off), enqueued, drained, seen, undelivered or empty.
         usage: what it cost.
+        rule: the rule that spoke or proposed, empty when none did.
+        gate: the gate that refused it or put it off, empty when none did.
+        words: the remark by itself, without the prefix.
+        subjects: what it is about: files, names or matched texts.
+        source: ``file:line`` where the words stand, when a file of the repository has them.
+        about: ``main``, or the subagent that acted.
+        seen: how the fact is known: ``effect``, ``client`` or ``read``.
+        acted: wall clock of the action, 0 when not known.
+        age: seconds from the action until the remark was queued, None when it was not or the time is not known.
+        line: id of the decision whose message holds this remark, empty while it is not said.
+        spoken: monotonic seconds at which it was said, 0 when it was not.
+        heeded: yes, no or undecided; empty when nobody has judged it.
     """
 
     id: str
@@ -189,3 +246,77 @@ class Decision:
     nudge: str = ""
     stage: str = ""
     usage: Usage | None = None
+    rule: str = ""
+    gate: str = ""
+    words: str = ""
+    subjects: tuple[str, ...] = ()
+    source: str = ""
+    about: str = ""
+    seen: str = ""
+    acted: float = 0.0
+    age: float | None = None
+    line: str = ""
+    spoken: float = 0.0
+    heeded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarState:
+    """What a sidecar leaves to its successor in a run.
+
+    Args:
+        position: the spool position after the last event that was judged, empty when none.
+        lack: what it does without, as it was told last.
+        begun: the position at which the latest starts began.
+        starts: how many starts in a row began there.
+    """
+
+    position: str = ""
+    lack: str = ""
+    begun: str = ""
+    starts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How far a session's delivery ledger was read.
+
+    Args:
+        position: bytes of the ledger that were read.
+        transcript: the session's transcript, empty while it is not known.
+        receipts: the deliveries that wait for their proof, as JSON objects.
+    """
+
+    position: int = 0
+    transcript: str = ""
+    receipts: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One of Gas Town's polecats that was asked about and is not followed yet.
+
+    Args:
+        agent: the process that the answer was about, None before any.
+        ask_at: wall clock from which it may be asked about again.
+        wait: seconds that were waited last.
+        renewed: it was given new work since its last run ended.
+    """
+
+    agent: ProcessId | None = None
+    ask_at: float = 0.0
+    wait: float = 0.0
+    renewed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRest:
+    """The rest that all sidecars of the town keep while the model's server is in trouble.
+
+    Args:
+        until: wall clock, 0 when there is none.
+        seconds: the length of the last rest.
+    """
+
+    until: float = 0.0
+    seconds: float = 0.0

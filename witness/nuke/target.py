@@ -33,7 +33,7 @@ class Target:
 
 def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -> Target:
     """What the journal knows of a group's processes; of a polecat that Gas Town has started, only the sidecars."""
-    followed = bool(group.details.get("followed"))
+    followed = group.run_state.followed
     processes = {
         member.process: member.kind
         for member in members
@@ -44,7 +44,7 @@ def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -
         marker=group.id.marker,
         recorded=frozenset(processes) | (frozenset() if followed else frozenset(seen)),
         keepers=frozenset(process for process, kind in processes.items() if kind is MemberKind.REAPER),
-        cgroup=str(group.details.get("cgroup") or ""),
+        cgroup=group.run_state.cgroup,
     )
 
 

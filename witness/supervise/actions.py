@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from witness.journal import Member
+from witness.journal import Member, RunStateChanges
 from witness.process.identity import ProcessId
 from witness.supervise.states import GroupEvent, MemberEvent
 
@@ -76,12 +76,11 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class SetDetail:
-    """Merge facts about the group into its details (first sight of a missing session, last sign of life)."""
+class ChangeRunState:
+    """Remember facts about the group (first sight of a missing session, last sign of life)."""
 
     run: str
-    key: str
-    value: float | str | None
+    changes: RunStateChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +109,6 @@ class EndOrphans:
 
 
 Action = (
-    AdoptPolecat | MoveMember | StartSidecar | EndProcess | MoveGroup | ReportZombie | Tell | SetDetail | Saw | Nuke
-    | EndOrphans
+    AdoptPolecat | MoveMember | StartSidecar | EndProcess | MoveGroup | ReportZombie | Tell | ChangeRunState | Saw
+    | Nuke | EndOrphans
 )  # fmt: skip

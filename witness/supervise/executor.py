@@ -14,7 +14,6 @@ from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import JournalError, SpawnError, WitnessError
 from witness.gastown.adoption import hide_from_hooks
-from witness.gastown.follow_plan import FOLLOWED
 from witness.ipc.client import read_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.launch.sidecar_pool import SidecarPool
@@ -28,6 +27,7 @@ from witness.process.table import Table, identify, send
 from witness.supervise.actions import (
     Action,
     AdoptPolecat,
+    ChangeRunState,
     EndOrphans,
     EndProcess,
     MoveGroup,
@@ -35,7 +35,6 @@ from witness.supervise.actions import (
     Nuke,
     ReportZombie,
     Saw,
-    SetDetail,
     StartSidecar,
     Tell,
 )
@@ -68,7 +67,7 @@ class Executor:
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, nursery: SidecarPool, clock: Clock) -> None:
         self._town, self._journal, self._tmux, self._sidecar_pool, self._clock = town, journal, tmux, nursery, clock
         me = identify(os.getpid())
-        self._me = [me.pid, me.started] if me else [os.getpid(), 0]
+        self._me = me or ProcessId(os.getpid(), 0)
 
     # -- everything but the end of groups ---------------------------------------------------------------------------
 
@@ -110,8 +109,8 @@ class Executor:
             case Tell(run, message):
                 self._note("told", run, message=message)
                 self.tell_witness(run, message)
-            case SetDetail(run, key, value):
-                self._journal.groups.detail(run, **{key: value})
+            case ChangeRunState(run, changes):
+                self._journal.groups.change(run, **changes)
             case Saw(run, new, gone):
                 with self._journal.transaction():
                     self._journal.groups.record_descendants(run, set(new))
@@ -201,9 +200,9 @@ class Executor:
             journal=str(self._town.journal_path),
             queue=str(self._town.queue_dir(group.session)),
             agent=agent.process or ProcessId(0, 0),
-            task=str(group.details.get("task", "")),
-            variables=group.details.get("variables", {}),
-            overrides=group.details.get("overrides", {}).get(member.type, {}),
+            task=group.run_state.task,
+            variables=dict(group.run_state.variables),
+            overrides=dict(group.run_state.overrides.get(member.type, {})),
         )
 
     # -- reports ----------------------------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ class Executor:
             if group is None or group.state is GroupState.NUKED:
                 return None
             self._journal.groups.set_intent(run, Intent.NUKE, now, reason)
-            self._journal.groups.detail(run, worker=self._me)
+            self._journal.groups.change(run, worker=self._me)
             if group.state is not GroupState.NUKING:
                 self.move_group(run, GroupEvent.NUKE)
                 self._note("nuke-began", run, reason=reason)
@@ -266,7 +265,7 @@ class Executor:
         """Who must not be touched while these runs are ended, as far as the journal and tmux know."""
         ending = set(runs)
         # Whom Gas Town has started is Gas Town's to end, also while we end its sidecars.
-        theirs = {group.id.run for group in self._journal.groups.living() if group.details.get(FOLLOWED)}
+        theirs = {group.id.run for group in self._journal.groups.living() if group.run_state.followed}
         others = {
             member.process
             for run, members in self._journal.members.of_living().items()
@@ -335,7 +334,7 @@ class Executor:
             )  # fmt: skip
             if left:
                 # Nobody is at work on it any more: the next round tries again.
-                self._journal.groups.detail(result.run, worker=None)
+                self._journal.groups.change(result.run, worker=None)
             else:
                 self.move_group(result.run, GroupEvent.GONE)
         if left:
@@ -353,19 +352,19 @@ class Executor:
             (run_dir / name).unlink(missing_ok=True)
         group = self._journal.groups.get(run)
         if group:
-            remove_cgroup(str(group.details.get("cgroup") or ""), run)
-        if group and group.details.get(FOLLOWED):
+            remove_cgroup(group.run_state.cgroup, run)
+        if group and group.run_state.followed:
             hide_from_hooks(self._town, group)
 
     def _end_orphans(self, run: str, processes: frozenset[ProcessId], outcome: PatrolResult) -> None:
         group = self._journal.groups.get(run)
         if group is None:
             return
-        pids = sorted(process.pid for process in processes)
+        pids = tuple(sorted(process.pid for process in processes))
         # Some cannot be ended (another user's, or in the kernel for good): they are told of once, and tried again.
-        fresh = group.details.get("orphans") != pids
+        fresh = group.run_state.orphans != pids
         if fresh:
-            self._journal.groups.detail(run, orphans=pids)
+            self._journal.groups.change(run, orphans=pids)
             self._note("zombie", run, zombie="orphans", pids=pids)
         goal = Target(run, group.id.marker, processes)
         result = self.end([goal], _ORPHANS_SECONDS)[0]

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from witness.config.settings import Settings
 from witness.journal import Group, GroupState, Intent, MemberState
-from witness.supervise.actions import Action, AdoptPolecat, EndOrphans, MoveGroup, Nuke, ReportZombie, Saw, SetDetail
+from witness.supervise.actions import (
+    Action,
+    AdoptPolecat,
+    ChangeRunState,
+    EndOrphans,
+    MoveGroup,
+    Nuke,
+    ReportZombie,
+    Saw,
+)
 from witness.supervise.plan_sidecars import plan_sidecars
 from witness.supervise.snapshot import GroupFact, Presence, Snapshot
 from witness.supervise.states import GroupEvent
@@ -32,7 +41,7 @@ def _plan_group(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iter
             yield from plan_sidecars(fact, snapshot, settings)
             yield from _group_health(fact)
         return
-    if group.details.get("followed"):
+    if group.run_state.followed:
         yield from _plan_followed(fact, snapshot, settings)
         return
     if snapshot.deep and snapshot.boot == group.boot:
@@ -114,7 +123,7 @@ def _dead_class(fact: GroupFact) -> str:
             return SESSION_GONE if agent.exit.hangup else AGENT_DEAD
         return SESSION_GONE if fact.session is Presence.ABSENT else AGENT_DEAD
     # tmux says for the second time in a row that the session is not there: it is an agent without a terminal.
-    if fact.session is Presence.ABSENT and fact.group.details.get("session_missing"):
+    if fact.session is Presence.ABSENT and fact.group.run_state.session_missing is not None:
         return SESSION_GONE
     return ""
 
@@ -129,8 +138,8 @@ def _plan_living(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Ite
     group = fact.group
     if snapshot.deep:
         missing = fact.session is Presence.ABSENT
-        if missing != bool(group.details.get("session_missing")) and fact.session is not Presence.UNKNOWN:
-            yield SetDetail(group.id.run, "session_missing", snapshot.now if missing else None)
+        if missing != (group.run_state.session_missing is not None) and fact.session is not Presence.UNKNOWN:
+            yield ChangeRunState(group.id.run, {"session_missing": snapshot.now if missing else None})
         yield from _plan_silence(fact, snapshot, settings)
     yield from plan_sidecars(fact, snapshot, settings)
     yield from _group_health(fact)
@@ -139,11 +148,11 @@ def _plan_living(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Ite
 def _plan_silence(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iterator[Action]:
     """Tell a hung agent by its silence: no event, no heartbeat, no output for the whole limit."""
     group = fact.group
-    token, at = group.details.get("activity", ""), float(group.details.get("activity_at", snapshot.now))
+    token, known_at = group.run_state.activity, group.run_state.activity_at
+    at = snapshot.now if known_at is None else known_at
     if fact.activity != token or snapshot.late:
         # After a late look the count begins anew: the silence may have been the machine's.
-        yield SetDetail(group.id.run, "activity", fact.activity)
-        yield SetDetail(group.id.run, "activity_at", snapshot.now)
+        yield ChangeRunState(group.id.run, {"activity": fact.activity, "activity_at": snapshot.now})
         if group.zombie == HUNG and fact.activity != token:
             yield from _recovered(group)
     elif snapshot.now - at > settings.hung_after:

@@ -321,10 +321,10 @@ def _started(run_dir: Path) -> dict[str, ProcessId] | None:
 
 def _worker_alive(group: Group, table: Table | None) -> bool:
     """Whether the process that said it is spawning or ending this group still lives."""
-    worker: list[int] = group.details.get("worker") or []
-    if len(worker) != 2 or worker[0] == os.getpid():
+    worker = group.run_state.worker
+    if worker is None or worker.pid == os.getpid():
         return False  # what we ourselves are at, we know better than the journal
-    return is_alive(ProcessId(worker[0], worker[1]), table)
+    return is_alive(worker, table)
 
 
 def _strays(group: GroupId, unrecorded: Collection[ProcessId]) -> dict[str, ProcessId]:

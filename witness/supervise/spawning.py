@@ -15,7 +15,7 @@ from witness.agents.clients import client_for
 from witness.agents.hook_settings import session_settings
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.ipc import client
-from witness.journal import Group, GroupState, Member, MemberKind
+from witness.journal import Group, GroupState, Member, MemberKind, RunState
 from witness.launch.environment import polecat_environment
 from witness.launch.polecat import StartedPolecat, make_run_dir, start_polecat, write_private
 from witness.launch.spawn_request import SpawnPlan
@@ -136,12 +136,12 @@ class Spawner:
                     workdir=str(prepared.workdir),
                     agent=prepared.argv,
                     molecule=prepared.molecule,
-                    details={
-                        "worker": [me.pid, me.started] if me else [],
-                        "task": prepared.task.text,
-                        "variables": dict(prepared.variables),
-                        "overrides": {name: dict(fields) for name, fields in prepared.settings.types.items()},
-                    },
+                    run_state=RunState(
+                        worker=me,
+                        task=prepared.task.text,
+                        variables=dict(prepared.variables),
+                        overrides=prepared.settings.types,
+                    ),
                 )
             )
             run = prepared.group.run
@@ -203,7 +203,7 @@ class Spawner:
             return None
         cgroup = make_cgroup(prepared.group.run)
         if cgroup:
-            self._journal.groups.detail(prepared.group.run, cgroup=str(cgroup))
+            self._journal.groups.change(prepared.group.run, cgroup=str(cgroup))
         elif wanted == "cgroup":
             raise SpawnError(prepared.group.address, _NO_CGROUP)
         return cgroup
@@ -252,7 +252,7 @@ class Spawner:
         if not wait_gone({started.agent}, prepared.settings.spawn_settle):
             raise SpawnError(prepared.group.address, self._last_words(prepared))
         self._reconciler.tmux.close_on_exit(prepared.session)
-        self._journal.groups.detail(prepared.group.run, worker=None)
+        self._journal.groups.change(prepared.group.run, worker=None)
 
     def _last_words(self, prepared: SpawnPlan) -> str:
         run_dir = self._town.run_dir(prepared.group.run)

@@ -45,6 +45,11 @@ class Ruling:
     def passed(self) -> bool:
         return not self.reason
 
+    @property
+    def gate(self) -> str:
+        """Name of the gate that refused."""
+        return self.reason.partition(":")[0]
+
 
 class Gates:
     """The gates of one sidecar."""
@@ -56,7 +61,7 @@ class Gates:
         self._journal, self._clock = journal, clock
         self._run = assignment.group.run
 
-    def rule(self, verdict: Verdict, message: str, decision: str) -> Ruling:
+    def rule(self, verdict: Verdict, words: str, decision: str) -> Ruling:
         """Let one signal through, put it off, or refuse it.
 
         Call it within the transaction that records the decision: the gap between sidecars holds only if no other
@@ -64,7 +69,7 @@ class Gates:
 
         Args:
             verdict: a signal.
-            message: what would be said.
+            words: what would be said.
             decision: the decision's id, by which the holdout draws its lot.
         """
         kind = self._kind
@@ -74,14 +79,14 @@ class Gates:
         own = [each for each in said if each.sidecar == self._assignment.name]
         now = self._clock.monotonic()
         for refusal in (
-            self._duplicate(said, verdict, message, now),
+            self._duplicate(said, verdict, words, now),
             self._cooldown(own, now),
             self._said_before(own, verdict),
             f"cap: {kind.cap} injections in this run" if len(own) >= kind.cap else "",
         ):
             if refusal:
                 return Ruling(refusal)
-        delay = self._gap(now)
+        delay = self._gap(said, now)
         for refusal in (self.stopped(), self.over_budget(), self._held_out(decision)):
             if refusal:
                 return Ruling(refusal)
@@ -89,40 +94,29 @@ class Gates:
             return Ruling(delay=delay, wait=f"put off {delay:.1f} s: another sidecar has just spoken")
         return Ruling()
 
-    def take_slot(self, delay: float) -> None:
-        """Remember when this sidecar speaks, for the gap that others keep."""
-        self._journal.remember(self._slot, f"{self._clock.monotonic() + delay:.3f} {self._assignment.name}")
-
-    @property
-    def _slot(self) -> str:
-        return f"spoken:{self._run}"
-
-    def _duplicate(self, said: list[PriorInjection], verdict: Verdict, message: str, now: float) -> str:
-        recent = [each for each in said if now - each.monotonic < self._kind.duplicate_window]
+    def _duplicate(self, said: list[PriorInjection], verdict: Verdict, words: str, now: float) -> str:
+        recent = [each for each in said if now - each.spoken < self._kind.duplicate_window]
         for each in reversed(recent):
             # What two rules of one sidecar say is two things, however alike the words: "was opened", "was changed".
-            rule = each.reason.partition(",")[0] if each.sidecar == self._assignment.name else verdict.rule
-            if each.message == message or (rule == verdict.rule and same_thing(each.message, message)):
-                return f"duplicate: {each.sidecar} said it {now - each.monotonic:.0f} s ago"
+            rule = each.rule if each.sidecar == self._assignment.name else verdict.rule
+            if each.words == words or (rule == verdict.rule and same_thing(each.words, words)):
+                return f"duplicate: {each.sidecar} said it {now - each.spoken:.0f} s ago"
         return ""
 
     def _said_before(self, own: list[PriorInjection], verdict: Verdict) -> str:
-        # The ledger's reason begins with the rule's name.
-        if verdict.once and any(each.reason.partition(",")[0] == verdict.rule for each in own):
+        if verdict.once and any(each.rule == verdict.rule for each in own):
             return f"once: rule {verdict.rule} has spoken in this run"
         return ""
 
     def _cooldown(self, own: list[PriorInjection], now: float) -> str:
         if not own or not self._kind.cooldown:
             return ""
-        left = self._kind.cooldown - (now - own[-1].monotonic)
+        left = self._kind.cooldown - (now - own[-1].spoken)
         return f"cooldown: {left:.0f} s left" if left > 0 else ""
 
-    def _gap(self, now: float) -> float:
-        stamp, _, name = self._journal.fact(self._slot).partition(" ")
-        if not name or name == self._assignment.name:
-            return 0.0
-        return max(0.0, float(stamp) + self._kind.gap - now)
+    def _gap(self, said: list[PriorInjection], now: float) -> float:
+        others = [each.spoken for each in said if each.sidecar != self._assignment.name]
+        return max(0.0, max(others) + self._kind.gap - now) if others else 0.0
 
     def stopped(self) -> str:
         """Why everybody is silent just now, empty when nobody has pulled the emergency stop."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 import random
 
 from witness.clock import Clock
-from witness.journal import Journal
+from witness.journal import Journal, ModelRest
 
 # A quiet sidecar may ask so many times in a row before the pace counts.
 BURST = 4
 _HOUR = 3600.0
 _FIRST_REST, _LONGEST_REST = 15.0, 600.0
-_FACT = "model-rest"
 
 
 class Pace:
@@ -49,8 +48,7 @@ class Pace:
         return 0.0 if level >= 1 - 1e-6 else (1 - level) / self._per_second
 
     def _rest(self, now: float) -> float:
-        until, _, _ = self._journal.fact(_FACT).partition(" ")
-        return max(0.0, float(until) - now) if until else 0.0
+        return max(0.0, self._journal.town.model_rest.until - now)
 
     def failed(self, asked: float = 0.0) -> None:
         """A call failed in a way that passes: let everybody rest, longer each time.
@@ -58,13 +56,12 @@ class Pace:
         Args:
             asked: seconds that the server asked for.
         """
-        _, _, last = self._journal.fact(_FACT).partition(" ")
-        rest = min(_LONGEST_REST, max(asked, float(last) * 2 if last else _FIRST_REST))
+        rest = min(_LONGEST_REST, max(asked, self._journal.town.model_rest.seconds * 2 or _FIRST_REST))
         # Not all at once: each town's sidecars come back at a time of their own.
         until = self._clock.wall() + rest * random.uniform(1.0, 1.25)  # noqa: S311 - jitter, no secret
-        self._journal.remember(_FACT, f"{until:.3f} {rest:.1f}")
+        self._journal.town.model_rest = ModelRest(until, rest)
 
     def succeeded(self) -> None:
         """A call was answered: the trouble is over."""
-        if self._journal.fact(_FACT):
-            self._journal.remember(_FACT, "")
+        if self._journal.town.model_rest != ModelRest():
+            self._journal.town.model_rest = ModelRest()
