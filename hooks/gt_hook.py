@@ -30,6 +30,8 @@ DELIVERING = (
     "BeforeAgent",
     "AfterAgent",
 )
+# Events after which the agent may wait for a look at what the call did to the files.
+COMPLETED = ("PostToolUse", "PostToolUseFailure", "AfterTool")
 # Events beside which a watch of an idle agent may begin; every other one of the main agent ends it.
 RESTING = ("SessionStart", "Stop", "AfterAgent")
 # A client that does not end its input, a hung file system: the agent waits no longer than this for us.
@@ -107,7 +109,7 @@ def handle(event, spool):
         delivers = not of_subagent(payload, queue_files.parse)
     try:
         _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
-        spool_writer.append_record(spool, payload, cut)
+        spool_writer.record_event(spool, payload, cut, _wait_seconds() if event in COMPLETED else 0)
     except OSError as error:
         # Nothing recorded, yet what waits can still be delivered.
         note_fault(spool, event, error)

@@ -17,12 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from witness.events.effects import Effects
 from witness.events.spool_writer import AT_WORK, CURRENT, append_record
 
-# The head that every record begins with; what follows, up to the last brace, is the payload.
-_HEAD = re.compile(rb'\{"t":(\d{1,20}),"p":(\d{1,10}),"cut":([01]),"e":')
+# The head that every record begins with; what follows, up to the last brace, is the payload. From schema 2 on, what was
+# seen of the call may stand between them.
+_HEAD = re.compile(
+    rb'\{"t":(\d{1,20}),"p":(\d{1,10}),"cut":([01])(?:,"v":2(?:,"of":"(\d{1,20}-\d{1,10})")?(,"look":))?'
+)
+_PAYLOAD = b',"e":'
 # Longer than any whole record; a line beyond it is not ours.
 _LINE_LIMIT = 2 << 20
+_LOOK_LIMIT = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +40,18 @@ class SpooledEvent:
         time: wall clock in seconds.
         payload: the client's own JSON.
         cut: the payload was too long and its end is missing.
+        effects: what was seen of the call, None where nobody looked (so in all events of schema 1).
+        awaited: the look went on when this was recorded; what was seen follows in an event of its own.
+        of: id of the earlier event that ``effects`` belongs to; the payload is then empty.
     """
 
     id: str
     time: float
     payload: dict[str, Any]
     cut: bool = False
+    effects: Effects | None = None
+    awaited: bool = False
+    of: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -147,14 +159,37 @@ def parse_record(line: bytes) -> SpooledEvent | None:
     if not head or not line.endswith(b"}"):
         return None
     nanoseconds, pid, cut = int(head[1]), int(head[2]), head[3] == b"1"
-    body = line[head.end() : -1]
+    at, effects, awaited = head.end(), None, False
+    if head[5]:
+        look, at = _look(line, at)
+        effects, awaited = Effects.from_json(look), look is None
+    if not line.startswith(_PAYLOAD, at):
+        return None
+    of = (head[4] or b"").decode()
+    payload = {} if of else parse_payload(line[at + len(_PAYLOAD) : -1], cut)
+    if payload is None or (of and effects is None):
+        return None
+    return SpooledEvent(f"{nanoseconds}-{pid}", nanoseconds / 1e9, payload, cut, effects, awaited, of)
+
+
+def _look(line: bytes, at: int) -> tuple[Any, int]:
+    """The JSON value that begins at a place, and where it ends; no place at all when there is none."""
+    # Long payloads follow: only as much is decoded as a look may hold.
+    text = line[at : at + _LOOK_LIMIT].decode("latin-1")
+    try:
+        value, length = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None, len(line)
+    return value, at + length
+
+
+def parse_payload(body: bytes, cut: bool) -> dict[str, Any] | None:
+    """A client's JSON object, of a cut one as much as there is; None when it is none."""
     try:
         payload = _parse_cut(body) if cut else json.loads(body)
     except (ValueError, RecursionError):  # no JSON, or nested so deep that it is meant to hurt
         return None
-    if not isinstance(payload, dict):
-        return None
-    return SpooledEvent(f"{nanoseconds}-{pid}", nanoseconds / 1e9, payload, cut)
+    return payload if isinstance(payload, dict) else None
 
 
 def _parse_cut(body: bytes) -> Any:
@@ -201,6 +236,30 @@ class Wake:
         self._peer.close()
 
 
+def bound_in(folder: str, name: str, listener: socket.socket) -> None:
+    """Bind a socket in a folder, however long its path is, in place of the one that a dead predecessor left.
+
+    Raises:
+        OSError: the folder is gone, or may not be written.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=handle)
+        if sys.platform == "linux":
+            listener.bind(f"/proc/self/fd/{handle}/{name}")  # a socket's path holds 107 bytes at most
+        else:
+            before = os.open(".", os.O_RDONLY)
+            try:
+                os.fchdir(handle)
+                listener.bind(name)
+            finally:
+                os.fchdir(before)
+                os.close(before)
+    finally:
+        os.close(handle)
+
+
 class WakeSocket:
     """The socket through which hooks wake one sidecar; a context manager.
 
@@ -219,7 +278,7 @@ class WakeSocket:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0))
         try:
             listener.setblocking(False)
-            self._bind(listener)
+            bound_in(self._folder, self._name, listener)
             listener.listen(64)
         except BaseException:
             listener.close()
@@ -232,26 +291,7 @@ class WakeSocket:
             self._socket.close()
             self._socket = None
             with suppress(OSError):
-                os.unlink(os.path.join(self._folder, self._name))  # noqa: PTH108, PTH118
-
-    def _bind(self, listener: socket.socket) -> None:
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # The predecessor's socket: its owner is dead, for a group has one sidecar of a name.
-            with suppress(FileNotFoundError):
-                os.unlink(self._name, dir_fd=folder)
-            if sys.platform == "linux":
-                listener.bind(f"/proc/self/fd/{folder}/{self._name}")  # a socket's path holds 107 bytes at most
-            else:
-                before = os.open(".", os.O_RDONLY)
-                try:
-                    os.fchdir(folder)
-                    listener.bind(self._name)
-                finally:
-                    os.fchdir(before)
-                    os.close(before)
-        finally:
-            os.close(folder)
+                os.unlink(os.path.join(self._folder, self._name))
 
     def fileno(self) -> int:
         """For a selector: readable when a hook has come."""

@@ -5,10 +5,14 @@ milliseconds: no json, no re, no pathlib, no other module of ours.
 
 A record is one line that begins and ends with a newline, ``\\n{"t":…,"p":…,"cut":0,"e":…}\\n``: a line that a full
 disk tore spoils only itself. The payload is the client's own JSON, not parsed here.
+
+Where somebody has looked at what the call did to the files, the record is of schema 2 and says so before the payload:
+``…"cut":0,"v":2,"look":{…},"e":…``. ``"look":null`` says that the look takes longer than the agent may wait; what is
+seen then follows in a record of its own, ``…"v":2,"of":"ID","look":{…},"e":null``.
 """
 
 # pathlib and contextlib cost milliseconds at each tool call of each agent:
-# ruff: noqa: PTH104, PTH108, PTH110, PTH116, PTH208, SIM105
+# ruff: noqa: SIM105
 from __future__ import annotations
 
 import _socket
@@ -16,6 +20,8 @@ import os
 import time
 
 CURRENT = "events.jsonl"
+# The socket of whoever watches the agent's work tree.
+LOOKER = "effects.look"
 # The payload of one event; the client's own are far smaller unless a tool returned a whole file.
 PAYLOAD_LIMIT = 1 << 20
 ROTATE_AT = 16 << 20
@@ -28,13 +34,36 @@ KEPT = 8
 _WRITE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
-def append_record(folder: str, payload: bytes, cut: bool = False) -> None:
+def record_event(folder: str, payload: bytes, cut: bool = False, wait: float = 0.0) -> None:
+    """Append one event with what the call did to the files, where somebody watches them.
+
+    Args:
+        folder: the spool; it must exist.
+        payload: the client's JSON.
+        cut: it is incomplete already.
+        wait: seconds that the agent may wait for the look; 0 for events that are no completed call.
+
+    Raises:
+        OSError: it could not be written, or only in part.
+    """
+    cut, payload = cut or len(payload) > PAYLOAD_LIMIT, payload[:PAYLOAD_LIMIT]
+    now = time.time_ns()
+    look = ask_looker(folder, b"%d-%d %d" % (now, os.getpid(), cut), payload, wait)
+    append_record(folder, payload, cut, look=look, now=now)
+
+
+def append_record(
+    folder: str, payload: bytes, cut: bool = False, look: bytes = b"", of: bytes = b"", now: int = 0
+) -> None:
     """Append one event with one write.
 
     Args:
         folder: the spool; it must exist.
         payload: the client's JSON; longer ones are cut at PAYLOAD_LIMIT and marked.
         cut: mark it as cut although it is short (the client did not finish it).
+        look: what was seen of it as one line of JSON, empty where nobody looked.
+        of: id of the earlier event that ``look`` belongs to; the payload is then left out.
+        now: its time in nanoseconds, 0 for now.
 
     Raises:
         OSError: it could not be written, or only in part.
@@ -42,7 +71,9 @@ def append_record(folder: str, payload: bytes, cut: bool = False) -> None:
     if len(payload) > PAYLOAD_LIMIT:
         payload, cut = payload[:PAYLOAD_LIMIT], True
     payload = payload.strip().replace(b"\n", b" ").replace(b"\r", b" ")
-    record = b'\n{"t":%d,"p":%d,"cut":%d,"e":%b}\n' % (time.time_ns(), os.getpid(), cut, payload or b"null")
+    seen = b',"v":2%b,"look":%b' % (b',"of":"%b"' % of if of else b"", look) if look else b""
+    head = b'\n{"t":%d,"p":%d,"cut":%d%b' % (now or time.time_ns(), os.getpid(), cut, seen)
+    record = b'%b,"e":%b}\n' % (head, payload or b"null")
     path = f"{folder}/{CURRENT}"
     file = os.open(path, _WRITE, 0o600)
     try:
@@ -53,6 +84,43 @@ def append_record(folder: str, payload: bytes, cut: bool = False) -> None:
         os.close(file)
     if written < len(record):
         raise OSError(28, "the disk is full: the event is incomplete")
+
+
+def ask_looker(folder: str, head: bytes, payload: bytes, wait: float) -> bytes:
+    """What was seen of a call; tells the looker of it in any case.
+
+    Args:
+        folder: the spool, which becomes the working directory (a socket's path must be short).
+        head: the event's id and whether it is cut.
+        payload: the client's JSON.
+        wait: seconds to wait for the answer; 0 only tells.
+
+    Returns:
+        One line of JSON; ``null`` when the look goes on; empty when nobody looks, or nothing can be said.
+    """
+    peer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        os.chdir(folder)
+        peer.settimeout(wait or 0.05)
+        try:
+            peer.connect(LOOKER)
+        except OSError:  # nobody looks; most of the time there is no such socket
+            return b""
+        answer = b""
+        try:
+            peer.sendall(b"%b %d\n%b" % (head, len(payload), payload))
+            while wait and not answer.endswith(b"\n"):
+                data = peer.recv(65536)
+                if not data:
+                    return b""
+                answer += data
+            if wait:
+                peer.send(b"k")  # without it what was seen would be recorded once more
+        except OSError:
+            return b"null" if wait else b""
+        return answer.strip()
+    finally:
+        peer.close()
 
 
 def _rotate(folder: str, file: int) -> None:
