@@ -23,9 +23,10 @@ def main(argv: list[str] | None = None) -> None:
 def _assigned(path: Path) -> int:
     from sidecars.observer.process import BAD_CONFIGURATION, run
     from witness.assignment import Assignment
+    from witness.files import read_text
 
     try:
-        assignment = Assignment.from_json(path.read_text(encoding="utf-8"))
+        assignment = Assignment.from_json(read_text(path))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"sidecar: the assignment {path} cannot be used: {error}\n")
         return BAD_CONFIGURATION

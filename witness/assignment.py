@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from witness.files import parse_json
 from witness.names import GroupId
 from witness.process.identity import ProcessId
+
+# What stands behind each field's type.
+_TYPES: dict[str, type] = {
+    "GroupId": GroupId,
+    "ProcessId": ProcessId,
+    "str": str,
+    "dict[str, str]": dict,
+    "dict[str, Any]": dict,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +80,13 @@ class Assignment:
             ValueError: it is not an assignment.
         """
         try:
-            raw = json.loads(text)
+            raw = parse_json(text)
             raw["group"] = GroupId(**raw["group"])
             raw["agent"] = ProcessId(**raw["agent"])
-            return cls(**raw)
+            made = cls(**raw)
+            for each in fields(cls):
+                if not isinstance(getattr(made, each.name), _TYPES[str(each.type)]):
+                    raise ValueError(f"not an assignment: {each.name!r} is of another type")
+            return made
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not an assignment: {error}") from error

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from witness.files import make_folder, open_log, open_regular, read_text, replace_file
 from witness.names import MARKER_VARIABLE
 
 _IDLE_SECONDS = 60.0
@@ -114,9 +115,7 @@ class ForkServer:
     def serve(self) -> None:
         """Fork sidecars until nobody needs us any more."""
         started = _start_ticks(os.getpid())
-        temporary = Path(f"nursery.json.{os.getpid()}")
-        temporary.write_text(json.dumps({"pid": os.getpid(), "started": started}))
-        temporary.replace("nursery.json")
+        replace_file("nursery.json", json.dumps({"pid": os.getpid(), "started": started}), durable=False)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -223,9 +222,7 @@ class ForkServer:
 
     @staticmethod
     def _redirect(log: Path) -> None:
-        if log.exists() and log.stat().st_size > _LARGEST_LOG:
-            log.replace(log.with_suffix(".log.1"))
-        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        handle = open_log(log, below=log.parents[2], limit=_LARGEST_LOG)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(handle, 1)
@@ -249,7 +246,7 @@ class ForkServer:
             os.write(ready, b"r")
             os.close(ready)
 
-        return run(Assignment.from_json(Path(assignment).read_text()), tell_ready)
+        return run(Assignment.from_json(read_text(assignment, below=Path(assignment).parents[2])), tell_ready)
 
     def _is_ready(self, handle: int, pid: int) -> None:
         said = os.read(handle, 1)
@@ -276,7 +273,8 @@ class ForkServer:
         path = f"{child.run_dir}/exits/{child.name}.json"
         text = json.dumps({"pid": pid, "started": child.started, "code": code}).ljust(_RECORD_WIDTH)
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_folder(f"{child.run_dir}/exits", below=child.run_dir)
+            handle = open_regular(path, below=os.path.dirname(child.run_dir), flags=os.O_WRONLY | os.O_CREAT)  # noqa: PTH120
             try:
                 os.write(handle, text.encode())
             finally:
@@ -292,7 +290,7 @@ class ForkServer:
 
 def main(runtime: Path) -> int:
     """Become the town's nursery in the background; returns once it answers, or one does already."""
-    lock = os.open(runtime / "nursery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = open_regular(runtime / "nursery.lock", flags=os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from witness.clock import Clock
+from witness.files import make_folder, open_regular
 
 
 class Heartbeat:
@@ -17,8 +18,10 @@ class Heartbeat:
         self._file = -1
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        run_dir = self._path.parent.parent
+        make_folder(self._path.parent, below=run_dir)
+        # Rewritten in place: through a link, or a second name, it would be somebody else's file.
+        self._file = open_regular(self._path, below=run_dir, flags=os.O_WRONLY | os.O_CREAT)
         return self
 
     def __exit__(self, *_: object) -> None:

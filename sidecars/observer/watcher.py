@@ -16,6 +16,7 @@ from sidecars.observer.observe.pane import PaneWatch
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
 from witness.events.spool_reader import WakeSocket
+from witness.files import make_folder
 from witness.journal import Journal
 from witness.prompts.blocks import TEXT, present
 from witness.tmux import Tmux
@@ -48,7 +49,8 @@ class SidecarRunner:
             self._journal = enter(Journal(Path(assignment.journal)))
             self._agent = enter(AgentLife(assignment.agent))
             self._beat = enter(Heartbeat(assignment.heartbeat, self._clock))
-            assignment.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+            Path(assignment.run_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(assignment.spool, below=assignment.run_dir)
             self._wakes = enter(WakeSocket(assignment.spool, assignment.name, asked=kind.instant))
         except BaseException:
             self._stack.close()

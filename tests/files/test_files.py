@@ -315,16 +315,16 @@ def test_json_may_be_as_deep_as_its_limit() -> None:
 )
 def test_a_value_of_another_type_is_refused_by_its_key(value: Any, kind: Any) -> None:
     with pytest.raises(ValueError, match="'pid'"):
-        files.field({"pid": value}, "pid", kind)
+        files.typed({"pid": value}, "pid", kind)
 
 
 def test_a_value_of_its_type_is_given() -> None:
     record = {"pid": 5, "age": 2, "name": "x", "on": False, "parts": [1], "null": None}
-    assert files.field(record, "pid", int) == 5
-    assert files.field(record, "age", float) == 2.0
-    assert files.field(record, "on", bool) is False
-    assert files.field(record, "missing", str, "given") == "given"
-    assert files.field(record, "null", str, "given") == "given"
+    assert files.typed(record, "pid", int) == 5
+    assert files.typed(record, "age", float) == 2.0
+    assert files.typed(record, "on", bool) is False
+    assert files.typed(record, "missing", str, "given") == "given"
+    assert files.typed(record, "null", str, "given") == "given"
     for other in ([], "text", 3, None):
         with pytest.raises(ValueError, match="must be an object"):
-            files.field(other, "pid", int)
+            files.typed(other, "pid", int)

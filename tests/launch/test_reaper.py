@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from tests.programs import BY_NAME, Record
-from witness.launch.polecat import make_run_dir, read_started, write_private
+from witness.files import replace_file
+from witness.launch.polecat import make_run_dir, read_started
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
 from witness.process.table import is_alive, look_up, read_table, send
@@ -40,7 +41,7 @@ class Run:
         self.folder = folder / "run"
         make_run_dir(self.folder)
         launch = {"argv": argv, "cwd": str(folder), "environment": {"PATH": os.environ["PATH"]}, "grace": 0.3, **more}
-        write_private(self.folder / "launch.json", json.dumps(launch))
+        replace_file(self.folder / "launch.json", json.dumps(launch))
         os.mkfifo(self.folder / "started.fifo")
         self._fifo = os.open(self.folder / "started.fifo", os.O_RDONLY | os.O_NONBLOCK)
         self.terminal, inner = pty.openpty()

@@ -67,7 +67,7 @@ def test_the_systemd_unit_is_well_formed(tmp_path: Path) -> None:
     assert service["Restart"] == "always"
     assert service["WorkingDirectory"] == str(town.root).replace("%", "%%")
     words = shlex.split(service["ExecStart"].replace("%%", "%").replace("$$", "$"))
-    assert words[1:] == ["-m", "witness.cli", "witness", "run"]
+    assert words[1:] == ["-P", "-m", "witness.cli", "witness", "run"]
     assert Path(words[0]).is_absolute()
     assert f"GT_TOWN_ROOT={town.root}".replace("%", "%%") in made.text
 
@@ -95,7 +95,7 @@ def test_the_launchd_job_is_a_property_list(tmp_path: Path) -> None:
     town = _town(tmp_path)
     made = service_units.unit(town, "launchd", tmp_path)
     job = plistlib.loads(made.text.encode())
-    assert job["ProgramArguments"][1:] == ["-m", "witness.cli", "witness", "run"]
+    assert job["ProgramArguments"][1:] == ["-P", "-m", "witness.cli", "witness", "run"]
     assert job["EnvironmentVariables"]["GT_TOWN_ROOT"] == str(town.root)
     assert job["KeepAlive"] is True
     assert job["AbandonProcessGroup"] is True

@@ -107,7 +107,7 @@ class Witness:
         self._turn = threading.RLock()
         self._clock = clock or SystemClock()
         self._outer = tmux_around(environ)
-        town.make_runtime()
+        town.need_runtime()
         self.journal = Journal(town.journal_path, patience)
         self._reconciler = Reconciler(town, self.journal, self._clock, self._outer)
 
@@ -191,6 +191,7 @@ class Witness:
     @_in_turn
     def spawn_request(self, order: SpawnRequest) -> SpawnResult:
         """``spawn`` for an order that is put together already."""
+        self.town.make_runtime()
         prepared = prepare(self.town, order)
         if not self.journal.groups.living():
             self.town.remember_tmux()

@@ -20,7 +20,7 @@ def print_json(value: Any) -> None:
 
 def open_journal(town: Town) -> Journal:
     """The town's journal, made when there is none yet."""
-    town.make_runtime()
+    town.need_runtime()
     return Journal(town.journal_path)
 
 

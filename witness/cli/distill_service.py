@@ -12,6 +12,7 @@ from witness.assignment import Assignment
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, WitnessError
+from witness.files import read_text
 
 if TYPE_CHECKING:
     from sidecars.distill import Answer
@@ -128,6 +129,6 @@ def _assignment(target: str) -> Assignment:
     if name not in known:
         raise NotFoundError("sidecar", name, f"this polecat has {', '.join(known) or 'none'}")
     try:
-        return Assignment.from_json((folder / f"{name}.json").read_text(encoding="utf-8"))
+        return Assignment.from_json(read_text(folder / f"{name}.json", below=folder.parents[1]))
     except (OSError, ValueError) as error:
         raise WitnessError(f"{folder / name}.json cannot be read: {error}") from error

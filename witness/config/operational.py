@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
+
+from witness.files import read_json
 
 # Go's way of writing durations, in seconds.
 _UNIT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -28,7 +29,7 @@ class Operational:
 
     def __init__(self, town: Path) -> None:
         try:
-            raw: Any = json.loads((town / "settings" / "config.json").read_text(encoding="utf-8-sig"))
+            raw: Any = read_json(town / "settings" / "config.json", follow=True, owners=())
         except (OSError, ValueError):
             raw = {}
         operational = raw.get("operational") if isinstance(raw, dict) else None

@@ -17,6 +17,7 @@ from pathlib import Path
 from witness.config.operational import Operational
 from witness.config.rigs import DEFAULT_PREFIX, DEFAULT_RIG, read_rigs_json, read_routes, read_town_file
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
+from witness.files import make_folder, read_json, replace_file, typed
 from witness.names import check_name, is_text
 
 STANDALONE_MARKER = "town.yaml"
@@ -137,11 +138,22 @@ class Town:
         return self.root / ".runtime" / "nudge_queue" / session.replace("/", "_")
 
     def make_runtime(self) -> Path:
-        """Create the runtime folder, closed to everybody else, and return it."""
-        # Whoever may write into it can put another folder in the place of ours, whatever the caller's umask says.
-        self.runtime.parent.mkdir(mode=0o755, exist_ok=True)
-        self.runtime.mkdir(mode=0o700, exist_ok=True)
+        """Create the runtime folder, closed to everybody else, and return it.
+
+        Raises:
+            UsageError: it, or the folder above it, is a link, another user's or open to others, or cannot be made.
+        """
+        try:
+            # Whoever may write into it can put another folder in the place of ours. Gas Town makes it by its own umask.
+            make_folder(self.runtime.parent, below=self.root, close=True)
+            make_folder(self.runtime, below=self.runtime.parent)
+        except OSError as error:
+            raise UsageError(f"the runtime folder cannot be used: {error}") from error
         return self.runtime
+
+    def need_runtime(self) -> Path:
+        """``make_runtime`` where nothing has run yet; what runs is listed and ended wherever it was recorded."""
+        return self.runtime if self.journal_path.exists() else self.make_runtime()
 
     # -- names --------------------------------------------------------------------------------------------------
 
@@ -257,9 +269,9 @@ class Town:
         environment says.
         """
         try:
-            raw = json.loads((self.runtime / _TMUX_PLACE).read_text(encoding="utf-8"))
-            return str(raw["socket"]), str(raw["directory"])
-        except (OSError, ValueError, KeyError, TypeError):
+            raw = read_json(self.runtime / _TMUX_PLACE, below=self.runtime)
+            return typed(raw, "socket", str), typed(raw, "directory", str)
+        except (OSError, ValueError):
             return self._tmux_place_here()
 
     def _tmux_place_here(self) -> tuple[str, str]:
@@ -270,11 +282,8 @@ class Town:
     def remember_tmux(self) -> None:
         """Remember where tmux is now; for a spawn into a town without living polecats."""
         socket, directory = self._tmux_place_here()
-        path = self.make_runtime() / _TMUX_PLACE
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
-        temporary.touch(mode=0o600)
-        temporary.write_text(json.dumps({"socket": socket, "directory": directory}), encoding="utf-8")
-        temporary.replace(path)
+        text = json.dumps({"socket": socket, "directory": directory})
+        replace_file(self.make_runtime() / _TMUX_PLACE, text, durable=False, below=self.runtime)
 
 
 def derive_socket(root: Path) -> str:

@@ -67,7 +67,7 @@ def parse_yaml(text: str, path: str, first_line: int = 1) -> Document:
     if values is None:
         return Document(path, {})
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise DeclarationError([Problem("must hold a mapping of names to values", path, first_line)])
+        raise DeclarationError([Problem("the file must hold a mapping of names to values", path, first_line)])
     return Document(path, values, lines)
 
 

@@ -319,6 +319,7 @@ class Daemon:
             case "patrol":
                 outcome = PatrolResult()
                 checked = self._full_look(outcome)
+                outcome.errors.extend(self._reconciler.observer.troubles)
                 caller.patrols.append(AskedPatrol(checked, outcome, set(self._nukes)))
             case "status":
                 groups = self._journal.groups.living()

@@ -68,7 +68,8 @@ def _environment(town: Town) -> dict[str, str]:
 
 
 def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "witness.cli", "witness", *words]
+    # -P: a town may be a checkout that holds a witness/ or a re.py of its own, and cron starts there.
+    return [sys.executable, "-P", "-m", "witness.cli", "witness", *words]
 
 
 def _cron(town: Town, home: Path) -> Unit:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from witness.assignment import Assignment
 from witness.clock import SystemClock
 from witness.config.town import Town
+from witness.files import read_text
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState, RunState
 from witness.launch.polecat import read_started
 from witness.names import GroupId
@@ -131,7 +131,7 @@ def _assignments(run_dir: Path) -> list[Assignment]:
     found = []
     for path in sorted((run_dir / "sidecars").glob("*.json")):
         try:
-            found.append(Assignment.from_json(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, json.JSONDecodeError):
+            found.append(Assignment.from_json(read_text(path, below=run_dir.parent)))
+        except (OSError, ValueError):
             continue
     return found

@@ -12,7 +12,7 @@ Writing goes to a new file beside the old one, which is then put into its place:
 new one, and a link or a FIFO in that place is replaced, never written through.
 """
 
-from witness.files.json_reading import field, parse_json, read_json
+from witness.files.json_reading import parse_json, read_json, report_of, typed
 from witness.files.locks import locked, open_log
 from witness.files.opening import SMALL, UnsafeFileError, open_regular, read_bytes, read_from, read_text
 from witness.files.writing import check_own_folder, make_folder, replace_file, write_all
@@ -21,7 +21,6 @@ __all__ = [
     "SMALL",
     "UnsafeFileError",
     "check_own_folder",
-    "field",
     "locked",
     "make_folder",
     "open_log",
@@ -32,5 +31,7 @@ __all__ = [
     "read_json",
     "read_text",
     "replace_file",
+    "report_of",
+    "typed",
     "write_all",
 ]

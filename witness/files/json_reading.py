@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -79,7 +79,32 @@ def read_json(
         raise ValueError(f"{path}: not JSON: {error}") from error
 
 
-def field(record: Any, key: str, kind: type[_Kind], default: _Kind | None = None) -> _Kind:
+def report_of(
+    path: Path | str, *, below: Path | str, told: Callable[[str], None] | None = None, limit: int = SMALL
+) -> dict[str, Any] | None:
+    """The object in a file of a run, which its agent can write too: what is wrong with it is that run's trouble.
+
+    Args:
+        path, below, limit: as for ``read_bytes``.
+        told: hears what is wrong with the file, in one line; a missing file is nothing wrong.
+
+    Returns:
+        The object; None when there is none that can be used.
+    """
+    try:
+        raw = read_json(path, limit, below=below)
+        if not isinstance(raw, dict):
+            raise ValueError(f"{path}: not a JSON object")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        if told is not None:
+            told(str(error))
+        return None
+    return raw
+
+
+def typed(record: Any, key: str, kind: type[_Kind], default: _Kind | None = None) -> _Kind:
     """One value of a JSON object, of the type that it has to be.
 
     Args:

@@ -63,7 +63,9 @@ def open_log(path: Path | str, *, below: Path | str, limit: int = _ROTATE_AT) ->
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     try:
-        make_folder(os.path.dirname(path), below=below)  # noqa: PTH120
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if folder != os.fspath(below).rstrip("/"):
+            make_folder(folder, below=below)
         handle = open_regular(path, below=below, flags=flags)
         if os.fstat(handle).st_size > limit:
             os.close(handle)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # Our own small files: states, reports, requests.
 SMALL = 1 << 20
@@ -19,6 +20,7 @@ _OPENAT2 = 437  # one number on every architecture that Python has wheels for
 # RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH of linux/openat2.h.
 _RESOLVE = 0x01 | 0x02 | 0x04 | 0x08
 _openat2_works: bool | None = None
+_libc: Any = None
 
 
 class UnsafeFileError(OSError):
@@ -175,10 +177,11 @@ def components(name: str) -> list[str]:
 def _openat2(anchor: int, name: str, flags: int) -> int:
     import ctypes
 
-    libc = ctypes.CDLL(None, use_errno=True)
+    global _libc
+    _libc = _libc or ctypes.CDLL(None, use_errno=True)  # to open it costs more than all the rest
     how = (ctypes.c_uint64 * 3)(flags, 0o600 if flags & os.O_CREAT else 0, _RESOLVE)
     while True:
-        handle = libc.syscall(
+        handle = _libc.syscall(
             ctypes.c_long(_OPENAT2), ctypes.c_int(anchor), ctypes.c_char_p(os.fsencode(name)), ctypes.byref(how),
             ctypes.c_size_t(ctypes.sizeof(how)),
         )  # fmt: skip

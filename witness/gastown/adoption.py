@@ -15,10 +15,11 @@ from witness.declare.molecule import Molecule
 from witness.declare.sidecar_spec import SidecarSpec
 from witness.declare.source import Source
 from witness.errors import NotFoundError
+from witness.files import make_folder, read_text, replace_file
 from witness.gastown.bead_lookup import HookedBead
 from witness.gastown.follow_plan import FOLLOWED, ObservedPolecat
 from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState, RunState
-from witness.launch.polecat import make_run_dir, write_private
+from witness.launch.polecat import make_run_dir
 from witness.names import GroupId
 
 
@@ -121,17 +122,16 @@ def _pointer(town: Town, session: str) -> Path:
 def _show_hooks_the_way(town: Town, run: str, session: str, wait: float) -> None:
     """Leave a file from which the hooks of this session know where its events go: they were started without us."""
     pointer = _pointer(town, session)
-    pointer.parent.mkdir(mode=0o700, exist_ok=True)
+    make_folder(pointer.parent, below=town.make_runtime())
     text = f"{town.run_dir(run) / 'spool'}\n{town.queue_dir(session)}\n{round(wait * 1000)}\n"
-    write_private(pointer.with_name(f"{session}.new"), text)
-    pointer.with_name(f"{session}.new").replace(pointer)
+    replace_file(pointer, text, durable=False, below=town.runtime)
 
 
 def hide_from_hooks(town: Town, group: Group) -> None:
     """Take that file away again, unless it leads to a later run already."""
     pointer = _pointer(town, group.session)
     try:
-        if pointer.read_text().partition("\n")[0] == str(town.run_dir(group.id.run) / "spool"):
+        if read_text(pointer, below=town.runtime).partition("\n")[0] == str(town.run_dir(group.id.run) / "spool"):
             pointer.unlink()
-    except OSError:
+    except (OSError, ValueError):
         return

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from witness.config.town import Town
+from witness.files import read_json
 from witness.gastown.follow_plan import ObservedPolecat
 from witness.process.identity import ProcessId
 from witness.process.table import Table, command_line, process_name
@@ -79,7 +79,7 @@ def read_heartbeat(town: Town, session: str) -> tuple[str, float, bool]:
     """
     try:
         path = town.root / ".runtime" / "heartbeats" / f"{session}.json"
-        raw: Any = json.loads(path.read_text(encoding="utf-8"))
+        raw: Any = read_json(path, below=town.root / ".runtime")
         at = datetime.fromisoformat(_micro(str(raw["timestamp"]))).timestamp()
         state = str(raw.get("state") or "")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import select
 import socket
 import sys
 from collections.abc import Iterator
@@ -17,8 +14,8 @@ from witness.clock import SystemClock
 from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import TownLockedError, WitnessError
+from witness.files import locked, replace_file, report_of, typed
 from witness.launch.environment import daemon_environ
-from witness.launch.polecat import write_private
 from witness.launch.sidecar_pool import short_path, start_outside
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
@@ -26,8 +23,8 @@ from witness.process.table import is_alive
 from witness.tmux import Tmux
 
 _STOP_SECONDS = 30.0
-# flock knows no deadline; this is how often it is tried again.
-_LOCK_POLL_SECONDS = 0.02
+# How often it is asked, while the lock is waited for, whether its holder is a daemon.
+_LOCK_STEP_SECONDS = 0.2
 _CLOCK = SystemClock()
 
 
@@ -43,22 +40,15 @@ def town_lock(town: Town, *, patience: float = 0.0) -> Iterator[None]:
         TownLockedError: another one is.
     """
     path = town.make_runtime() / "witness.lock"
-    # Not inherited (O_CLOEXEC): a child that lived on would hold the town for ever.
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = _CLOCK.monotonic() + patience
-    try:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                holder = witness_process(town)
-                if holder or _CLOCK.monotonic() >= deadline:
-                    raise TownLockedError(holder.pid if holder else 0) from None
-            select.select([], [], [], _LOCK_POLL_SECONDS)
-        yield
-    finally:
-        os.close(handle)
+    while True:
+        with locked(path, min(patience, _LOCK_STEP_SECONDS)) as held:
+            if held is not None:
+                yield
+                return
+        holder = witness_process(town)
+        if holder or _CLOCK.monotonic() >= deadline:
+            raise TownLockedError(holder.pid if holder else 0)
 
 
 def witness_process(town: Town) -> ProcessId | None:
@@ -142,16 +132,14 @@ def stop_witness(town: Town) -> bool:
 
 def record_process(path: Path, process: ProcessId) -> None:
     """Write who we are, whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{process.pid}")
-    write_private(temporary, json.dumps({"pid": process.pid, "started": process.started}))
-    temporary.replace(path)
+    replace_file(path, json.dumps({"pid": process.pid, "started": process.started}), durable=False)
 
 
 def read_process(path: Path) -> ProcessId | None:
     """The living process that recorded itself in a file as ``{"pid","started"}``."""
+    raw = report_of(path, below=path.parent)
     try:
-        raw = json.loads(path.read_text())
-        process = ProcessId(int(raw["pid"]), int(raw["started"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        process = ProcessId(typed(raw, "pid", int), typed(raw, "started", int))
+    except ValueError:
         return None
     return process if is_alive(process) else None

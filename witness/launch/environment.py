@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from witness.config.town import Town
+from witness.files import make_folder, read_text, replace_file
 from witness.names import MARKER_VARIABLE, GroupId
 
 # Variables of another life: of the client, the pane and the polecat from which we may have been called. Gas Town's own
@@ -84,19 +85,16 @@ def own_commands(town: Town) -> Path:
     in front of the user's.
     """
     folder = town.make_runtime() / "bin"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_folder(folder, below=folder.parent)
     # -P: the polecat's working directory must not be able to put its own modules in front of ours.
     script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m witness.cli "$@"\n'
     path = folder / "gt"
     try:
-        current = path.read_text()
-    except OSError:
+        current = read_text(path, below=folder)
+    except (OSError, ValueError):
         current = ""
     if current != script:
-        temporary = folder / f".gt.{os.getpid()}"
-        temporary.write_text(script)
-        temporary.chmod(0o700)
-        temporary.replace(path)
+        replace_file(path, script, mode=0o700, durable=False, below=folder)
     return folder
 
 

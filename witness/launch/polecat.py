@@ -6,13 +6,14 @@ import json
 import os
 import select
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from witness.errors import SpawnError
+from witness.files import make_folder, parse_json, replace_file, report_of, typed
 from witness.names import MARKER_VARIABLE
 from witness.process.identity import ProcessId
 from witness.tmux import Pane, Tmux
@@ -41,18 +42,13 @@ class StartedPolecat:
 
 
 def make_run_dir(run_dir: Path) -> None:
-    """Make a run's folder, closed to everybody else."""
-    run_dir.parent.mkdir(mode=0o700, exist_ok=True)
-    run_dir.mkdir(mode=0o700, exist_ok=True)
+    """Make a run's folder, closed to everybody else.
+
+    Raises:
+        OSError: it cannot be made, or something else stands there.
+    """
     for name in ("spool", "beats", "logs", "exits", "sidecars"):
-        (run_dir / name).mkdir(mode=0o700, exist_ok=True)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only the user may read."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
+        make_folder(run_dir / name, below=run_dir.parent.parent)
 
 
 def start_polecat(
@@ -85,7 +81,7 @@ def start_polecat(
     """
     launch = {"argv": argv, "cwd": str(workdir), "environment": dict(environment), "grace": grace}
     launch["cgroup"] = str(cgroup) if cgroup else None
-    write_private(run_dir / "launch.json", json.dumps(launch))
+    replace_file(run_dir / "launch.json", json.dumps(launch), durable=False, below=run_dir.parent)
     with _fifo(run_dir / "started.fifo") as fifo:
         pane = tmux.new_session(
             session,
@@ -97,7 +93,7 @@ def start_polecat(
         )
         line = _first_line(fifo, pane.pid)
     try:
-        fact = json.loads(line) if line else read_started(run_dir)
+        fact = _checked(parse_json(line)) if line else read_started(run_dir)
     except ValueError:
         fact = None
     if not fact:
@@ -107,13 +103,34 @@ def start_polecat(
     return StartedPolecat(ProcessId(*fact["reaper"]), ProcessId(*fact["keeper"]), ProcessId(*fact["agent"]), pane)
 
 
-def read_started(run_dir: Path) -> dict[str, Any] | None:
-    """What the reaper reported: ``reaper``, ``keeper`` and ``agent`` as [pid, start], or ``error``; None so far."""
+def read_started(run_dir: Path, told: Callable[[str], None] | None = None) -> dict[str, Any] | None:
+    """What the reaper reported: ``reaper``, ``keeper`` and ``agent`` as [pid, start], or ``error``; None so far.
+
+    Args:
+        run_dir: the run's folder.
+        told: hears what is wrong with the report, in one line.
+    """
+    path = run_dir / "started.json"
+    fact = report_of(path, below=run_dir.parent, told=told)
     try:
-        fact = json.loads((run_dir / "started.json").read_text())
-    except (OSError, ValueError):
+        return None if fact is None else _checked(fact)
+    except ValueError as error:
+        if told is not None:
+            told(f"{path}: {error}")
         return None
-    return fact if isinstance(fact, dict) else None
+
+
+def _checked(fact: Any) -> dict[str, Any]:
+    if typed(fact, "error", str, ""):
+        return {"error": fact["error"]}
+    found = {}
+    for name in ("reaper", "keeper", "agent"):
+        if name in fact:
+            numbers = typed(fact, name, list)
+            if len(numbers) != 2 or any(type(each) is not int or not 0 < each < 1 << 63 for each in numbers):
+                raise ValueError(f"{name!r} must be [pid, start]")
+            found[name] = numbers
+    return found
 
 
 @contextmanager

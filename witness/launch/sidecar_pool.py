@@ -20,8 +20,8 @@ from typing import Any
 
 from witness.assignment import Assignment
 from witness.errors import SpawnError, WitnessError
+from witness.files import open_log, read_bytes, replace_file, report_of, typed
 from witness.launch.environment import MARKER_ROOM, daemon_environ
-from witness.launch.polecat import write_private
 from witness.names import MARKER_VARIABLE
 from witness.process.identity import ProcessId
 from witness.tmux import Tmux
@@ -81,8 +81,7 @@ def start_outside(argv: list[str], environment: dict[str, str], log: Path, outer
         if outer and outer.panes():
             _start_by_tmux(argv, environment, log, outer)
             return
-        log.touch(mode=0o600)
-        with log.open("ab") as output:
+        with os.fdopen(open_log(log, below=log.parent), "ab") as output:
             done = subprocess.run(
                 argv, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
                 timeout=_START_SECONDS, check=False, start_new_session=True,
@@ -93,16 +92,16 @@ def start_outside(argv: list[str], environment: dict[str, str], log: Path, outer
         raise WitnessError(f"{' '.join(argv[2:4])} ended with {done.returncode}: see {log}")
 
 
-def _holds(path: Path, text: str) -> bool:
+def _holds(path: Path, text: str, below: Path) -> bool:
     try:
-        return path.read_bytes() == text.encode(errors="surrogateescape")
+        return read_bytes(path, below=below) == text.encode(errors="surrogateescape")
     except OSError:
         return False
 
 
 def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux: Tmux) -> None:
     launch = log.with_name(f"launch-{os.getpid()}.json")
-    write_private(launch, json.dumps({"argv": argv, "environment": environment, "log": str(log)}))
+    replace_file(launch, json.dumps({"argv": argv, "environment": environment, "log": str(log)}))
     try:
         tmux.run_shell([sys.executable, "-S", "-I", str(_OUTSIDE), str(launch)], timeout=_START_SECONDS)
     finally:
@@ -139,10 +138,10 @@ class SidecarPool:
 
     def process(self) -> ProcessId | None:
         """Who the nursery is, as it recorded itself; it may be dead."""
+        raw = report_of(self.runtime / "nursery.json", below=self.runtime)
         try:
-            raw = json.loads((self.runtime / "nursery.json").read_text())
-            return ProcessId(int(raw["pid"]), int(raw["started"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            return ProcessId(typed(raw, "pid", int), typed(raw, "started", int))
+        except ValueError:
             return None
 
     def start(self, assignment: Assignment) -> ProcessId:
@@ -156,8 +155,8 @@ class SidecarPool:
         try:
             text = assignment.to_json()
             # A respawn asks for the same thing again; making the file anew would cost more than the fork.
-            if not _holds(path, text):
-                write_private(path, text)
+            if not _holds(path, text, run_dir.parent):
+                replace_file(path, text, durable=False, below=run_dir.parent)
         except OSError as error:
             raise SpawnError(assignment.name, f"its assignment cannot be written: {error}") from error
         request = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from witness.files import report_of, typed
 from witness.process.identity import ProcessId
 
 # A sidecar's exit codes are a contract (design: "Sidecar exit codes").
@@ -57,26 +58,47 @@ class Exit:
 UNKNOWN_EXIT = Exit(None)
 
 
-def recorded_exit(run_dir: Path, member: str, process: ProcessId) -> Exit:
+def recorded_exit(run_dir: Path, member: str, process: ProcessId, told: Callable[[str], None] | None = None) -> Exit:
     """The exit that the nursery recorded for a sidecar's process; unknown when it could not.
 
     The nursery is the parent of every sidecar and the only one to reap it, so a stolen wait can never turn a crash
     into a clean end.
+
+    Args:
+        run_dir: the run's folder.
+        member: the sidecar's name.
+        process: its process.
+        told: hears what is wrong with the record, in one line.
     """
+    path = run_dir / "exits" / f"{member}.json"
+    raw = report_of(path, below=run_dir.parent, told=told)
     try:
-        raw = json.loads((run_dir / "exits" / f"{member}.json").read_text())
-        if [raw["pid"], raw["started"]] == [process.pid, process.started]:
-            return Exit(int(raw["code"]), str(raw.get("reason", "")))
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+        if raw and (typed(raw, "pid", int), typed(raw, "started", int)) == (process.pid, process.started):
+            return Exit(typed(raw, "code", int), typed(raw, "reason", str, ""))
+    except ValueError as error:
+        _tell(told, path, error)
     return UNKNOWN_EXIT
 
 
-def agent_exit(run_dir: Path) -> Exit:
-    """How the agent ended, as its reaper recorded it; unknown while it runs or when the reaper was killed."""
-    try:
-        raw = json.loads((run_dir / "exit.json").read_text())
-        reason = f"signal {raw['signal']}" if raw.get("signal") else ""
-        return Exit(int(raw["code"]), reason, bool(raw.get("hangup")))
-    except (OSError, ValueError, KeyError, TypeError):
+def agent_exit(run_dir: Path, told: Callable[[str], None] | None = None) -> Exit:
+    """How the agent ended, as its reaper recorded it; unknown while it runs or when the reaper was killed.
+
+    Args:
+        run_dir: the run's folder.
+        told: hears what is wrong with the record, in one line.
+    """
+    path = run_dir / "exit.json"
+    raw = report_of(path, below=run_dir.parent, told=told)
+    if raw is None:
         return UNKNOWN_EXIT
+    try:
+        number = typed(raw, "signal", int, 0)
+        return Exit(typed(raw, "code", int), f"signal {number}" if number else "", typed(raw, "hangup", bool, False))
+    except ValueError as error:
+        _tell(told, path, error)
+        return UNKNOWN_EXIT
+
+
+def _tell(told: Callable[[str], None] | None, path: Path, error: ValueError) -> None:
+    if told is not None:
+        told(f"{path}: {error}")

@@ -120,6 +120,7 @@ class Reconciler:
         """One full pass, ends included."""
         outcome = PatrolResult()
         checked, nukes = self.look((), outcome, late=late, wait=True)
+        outcome.errors.extend(self.observer.troubles)
         self.end(nukes, outcome)
         return report(checked, outcome)
 

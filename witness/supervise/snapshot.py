@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -12,6 +13,7 @@ from witness.clock import Clock
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import DeclarationError, WitnessError
+from witness.files import read_bytes
 from witness.journal import Group, GroupState, Journal, Member, MemberKind
 from witness.launch.polecat import read_started
 from witness.names import GroupId
@@ -126,7 +128,8 @@ class SnapshotReader:
 
     Attributes:
         markers: who carries which marker.
-        complaints: what is to be told to people, in lines.
+        complaints: what is new and to be told to people, in lines.
+        troubles: what was wrong at the last full look, in lines.
         spawning: the runs that this very process is spawning.
     """
 
@@ -136,28 +139,36 @@ class SnapshotReader:
         self._runs = str(town.run_dir("any").parent)
         self.markers = Markers()
         self.complaints: list[str] = []
+        self.troubles: list[str] = []
         self.spawning: set[str] = set()
-        self._told: set[tuple[int, str]] = set()
-        self._settings: dict[str, tuple[tuple[int, ...], Settings]] = {}
+        self._told: set[tuple[int | str, str]] = set()
+        self._settings: dict[str, tuple[tuple[int, ...], Settings, str]] = {}
 
     def settings(self, rig: str) -> Settings:
         """The rig's settings, read again when a file has changed."""
         files = (self._town.root / "settings", self._town.root / rig / "settings")
-        stamp = tuple(_modified(folder / "witness.yaml") for folder in files)
+        stamp = tuple(_modified(folder / "witness.yaml", follow=True) for folder in files)
         known = self._settings.get(rig)
         if known is None or known[0] != stamp:
             try:
-                known = (stamp, load_settings(self._town.root, rig))
+                known = (stamp, load_settings(self._town.root, rig), "")
             except DeclarationError as error:
-                if known is None:
-                    raise
-                # A slip while editing must not stop the supervision: what held so far holds on.
-                if (stamp[0], str(error)) not in self._told:
-                    self._told.add((stamp[0], str(error)))
-                    self.complaints.append(f"the settings of before are kept: {error}")
-                known = (stamp, known[1])
+                # A slip while editing must not stop the supervision, nor keep anybody from ending a polecat.
+                kept = "the settings of before are kept" if known else "the defaults hold"
+                line = f"{kept}: {'; '.join(str(error).splitlines())}"
+                known = (stamp, known[1] if known else Settings(), line)
             self._settings[rig] = known
+        if known[2]:
+            self._complain(stamp[0], known[2])
         return known[1]
+
+    def _complain(self, about: int | str, line: str) -> None:
+        """Tell people one line, once for each file's state or each run."""
+        if line not in self.troubles:
+            self.troubles.append(line)
+        if (about, line) not in self._told:
+            self._told.add((about, line))
+            self.complaints.append(line)
 
     def quick_snapshot(self, runs: Collection[str], nukes: Collection[str] = (), *, late: bool = False) -> Snapshot:
         """Look at the recorded processes of some groups only: what a death asks for, in a millisecond."""
@@ -176,6 +187,7 @@ class SnapshotReader:
             nukes: runs that this process itself is ending at this moment.
             late: see Snapshot.
         """
+        self.troubles.clear()
         members = self._journal.members.of_living()
         table = read_table()
         carried = self.markers.read(table)
@@ -215,6 +227,10 @@ class SnapshotReader:
     ) -> GroupFact:
         run_dir = f"{self._runs}/{group.id.run}"
         this_boot = group.boot == self._clock.boot
+
+        def told(line: str) -> None:
+            self._complain(group.id.run, f"{group.id.address}: {line}")
+
         facts = []
         for member in members:
             alive = bool(member.process and this_boot and is_alive(member.process, table))
@@ -223,14 +239,14 @@ class SnapshotReader:
                 MemberFact(
                     member,
                     alive,
-                    _exit(Path(run_dir), member) if not alive else UNKNOWN_EXIT,
-                    _beat(f"{run_dir}/beats/{member.name}") if sidecar else None,
+                    _exit(Path(run_dir), member, told) if not alive else UNKNOWN_EXIT,
+                    self._beat(f"{run_dir}/beats/{member.name}", told) if sidecar else None,
                 )
             )
         return GroupFact(
             group,
             tuple(facts),
-            started=_started(Path(run_dir)) if group.state is GroupState.SPAWNING and this_boot else None,
+            started=_started(Path(run_dir), told) if group.state is GroupState.SPAWNING and this_boot else None,
             busy=group.id.run in nukes or group.id.run in self.spawning or (this_boot and _worker_alive(group, table)),
             stopped=stopped,
         )
@@ -260,6 +276,20 @@ class SnapshotReader:
         signs = (spool, f"{spool}/events.jsonl", f"{self._town.root}/.runtime/heartbeats/{group.session}.json")
         return "/".join(str(_modified(sign)) for sign in signs) + f"/{pane.activity if pane else 0}"
 
+    def _beat(self, path: str, told: Callable[[str], None]) -> float | None:
+        try:
+            text = read_bytes(path, 64, below=self._runs)
+            beat = float(text) if text else math.nan  # empty: it is just about the first one
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            told(str(error))
+            return None
+        except ValueError:
+            told(f"{path}: no sign of life, but other text")
+            return None
+        return beat if math.isfinite(beat) else None
+
     def _orphans(self, carried: Mapping[ProcessId, str], living: set[str]) -> dict[str, frozenset[ProcessId]]:
         """Marked processes of runs that the journal itself knows to be over; a strange marker is another town's."""
         found: dict[str, set[ProcessId]] = {}
@@ -272,26 +302,18 @@ class SnapshotReader:
         return {run: frozenset(processes) for run, processes in found.items() if self._journal.groups.get(run)}
 
 
-def _modified(path: Path | str) -> int:
+def _modified(path: Path | str, *, follow: bool = False) -> int:
     try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116
+        return os.stat(path, follow_symlinks=follow).st_mtime_ns  # noqa: PTH116
     except OSError:
         return 0
 
 
-def _beat(path: str) -> float | None:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            return float(file.read(64))
-    except (OSError, ValueError):
-        return None
-
-
-def _exit(run_dir: Path, member: Member) -> Exit:
+def _exit(run_dir: Path, member: Member, told: Callable[[str], None]) -> Exit:
     if member.kind is MemberKind.AGENT:
-        return agent_exit(run_dir)
+        return agent_exit(run_dir, told)
     if member.kind is MemberKind.SIDECAR and member.process:
-        return recorded_exit(run_dir, member.name, member.process)
+        return recorded_exit(run_dir, member.name, member.process, told)
     return UNKNOWN_EXIT
 
 
@@ -310,8 +332,8 @@ def _find_pane(fact: GroupFact, panes: _Panes | None, kinship: GroupMembership) 
     return None, Presence.ABSENT
 
 
-def _started(run_dir: Path) -> dict[str, ProcessId] | None:
-    report = read_started(run_dir)
+def _started(run_dir: Path, told: Callable[[str], None]) -> dict[str, ProcessId] | None:
+    report = read_started(run_dir, told)
     if not report:
         return None
     if "error" in report:

@@ -14,10 +14,11 @@ from typing import Any
 from witness.agents.clients import client_for
 from witness.agents.hook_settings import session_settings
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
+from witness.files import replace_file
 from witness.ipc import client
 from witness.journal import Group, GroupState, Member, MemberKind, RunState
 from witness.launch.environment import polecat_environment
-from witness.launch.polecat import StartedPolecat, make_run_dir, start_polecat, write_private
+from witness.launch.polecat import StartedPolecat, make_run_dir, start_polecat
 from witness.launch.spawn_request import SpawnPlan
 from witness.names import GroupId
 from witness.process.cgroup import cgroup_members, make_cgroup
@@ -289,7 +290,7 @@ def launch_arguments(
 ) -> list[str]:
     """The agent's argument list with what its client needs: our hooks, and the work as its first prompt."""
     settings = run_dir / "settings.json"
-    write_private(settings, json.dumps(client_settings, indent=2))
+    replace_file(settings, json.dumps(client_settings, indent=2), durable=False, below=run_dir.parent)
     # Kept for those who judge the agent against what it was told.
-    write_private(run_dir / "prompt.xml", prompt)
+    replace_file(run_dir / "prompt.xml", prompt, durable=False, below=run_dir.parent)
     return client_for(argv).launch(argv, prompt, str(settings))
