@@ -6,10 +6,10 @@ PY := $(VENV)/bin/python
 AGENT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tmux run test check format test-real e2e e2e-latest e2e-others bench wheel clean
+.PHONY: help setup tmux run test check format test-real e2e e2e-latest e2e-others record-payloads bench wheel clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' Makefile
 
 setup: tmux $(VENV)/.ready ## virtual environment, dependencies, tmux; quick when all is there
 
@@ -51,6 +51,10 @@ e2e-latest: setup ## the same with the newest Claude Code that npm has: it repor
 	@latest=$$(npm view @anthropic-ai/claude-code version) && .ci/need-claude "$$latest" \
 	  && CLAUDE_VERSION="$$latest" $(PY) -m pytest -q -m 'e2e' $(ARGS) \
 	  && echo "e2e-latest: passed with Claude Code $$latest" || echo "e2e-latest: FAILED with Claude Code $$latest: see above"
+
+record-payloads: setup ## record anew what the real clients give to their hooks, into tests/payloads/ (ARGS=codex: one)
+	@.ci/need-claude && . ./.ci/versions && .ci/need-claude "$$CLAUDE_NEWEST" && .ci/need-other-clients
+	@$(PY) -m tests.payloads.record $(ARGS)
 
 e2e-others: setup ## Codex CLI, Gemini CLI and opencode offline (installs them once, from npm)
 	@.ci/need-other-clients

@@ -8,17 +8,6 @@ const LIMIT = 5000
 // How often an idle session looks whether something waits for it.
 const TICK = 2000
 
-// The tools' names and fields as other clients write them.
-const NAMES = { bash: "Bash", edit: "Edit", write: "Write", read: "Read", grep: "Grep", glob: "Glob", task: "Agent" }
-
-function fields(args) {
-  const input = { ...args }
-  if (input.filePath !== undefined) input.file_path = input.filePath
-  if (input.oldString !== undefined) input.old_string = input.oldString
-  if (input.newString !== undefined) input.new_string = input.newString
-  return input
-}
-
 function call(event, payload) {
   return new Promise((resolve) => {
     if (!process.env.GT_WITNESS_SPOOL) return resolve("")
@@ -38,7 +27,7 @@ function call(event, payload) {
         resolve("")
       }
     })
-    child.stdin.end(JSON.stringify({ hook_event_name: event, ...payload }))
+    child.stdin.end(JSON.stringify({ hook_event_name: event, client: "opencode", ...payload }))
   })
 }
 
@@ -54,12 +43,31 @@ export const GtWitness = async ({ client, directory }) => {
   if (!process.env.GT_WITNESS_SPOOL) return {}
   let main = null
   let idle = false
+  let lastFailed = null
 
   async function wake() {
     idle = false
     const text = await call("Stop", { session_id: main, cwd: directory, stop_hook_active: false })
     if (text) await client.session.promptAsync({ path: { id: main }, body: { parts: [{ type: "text", text }] } })
     else idle = true
+  }
+
+  // A call that failed comes by as an event, once or more often, and never as one of tool.execute.after. It is recorded
+  // under a name of its own: there is nowhere to put what waits for the agent.
+  async function failed(part) {
+    if (part.type !== "tool" || part.callID === lastFailed) return
+    lastFailed = part.callID
+    const payload = {
+      hook_event_name: "PostToolUseFailure",
+      session_id: part.sessionID,
+      cwd: directory,
+      tool_name: part.tool,
+      tool_input: part.state.input ?? {},
+      error: String(part.state.error ?? "").slice(0, 200000),
+      tool_use_id: part.callID,
+    }
+    if (main && part.sessionID !== main) payload.agent_id = part.sessionID
+    await call("ToolFailed", payload)
   }
 
   setInterval(() => {
@@ -74,6 +82,8 @@ export const GtWitness = async ({ client, directory }) => {
         await call("SessionCreated", { session_id: main, cwd: directory })
       } else if (event.type === "session.idle" && main && properties.sessionID === main) {
         await wake()
+      } else if (event.type === "message.part.updated" && properties.part?.state?.status === "error") {
+        await failed(properties.part)
       }
     },
     "chat.message": async (input) => {
@@ -83,11 +93,12 @@ export const GtWitness = async ({ client, directory }) => {
       const payload = {
         session_id: input.sessionID,
         cwd: directory,
-        tool_name: NAMES[input.tool] ?? input.tool,
-        tool_input: fields(input.args ?? output.metadata?.args ?? {}),
+        tool_name: input.tool,
+        tool_input: input.args ?? output.metadata?.args ?? {},
         tool_response: String(output.output ?? "").slice(0, 200000),
         tool_use_id: input.callID,
       }
+      if (Number.isInteger(output.metadata?.exit)) payload.exit = output.metadata.exit
       // What waits is for the main agent; a subagent's session is another one.
       if (main && input.sessionID !== main) payload.agent_id = input.sessionID
       const text = await call("PostToolUse", payload)

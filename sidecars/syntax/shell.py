@@ -7,7 +7,7 @@ a program that the table does not know, a text that is no shell. The line is rea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sidecars.syntax.commands import Commands, NotShellError
@@ -39,12 +39,14 @@ class ShellReading:
         may_write: files that are made, changed or removed, likewise.
         tools: the programs that run, by base name; wrappers, runners and the shell's own commands left out.
         texts: what is written out in the line itself and goes into a file: (path, text).
+        folder: where the shell stands at the end, seen from where it began; None when that is not known.
     """
 
     opened: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
+    folder: str | None = field(default="", compare=False)
 
 
 def read_shell(line: str) -> ShellReading:
@@ -53,14 +55,15 @@ def read_shell(line: str) -> ShellReading:
     Args:
         line: as the shell was given it; paths in the answer are relative to where it began.
     """
-    found = Found()
+    found, scope = Found(), Scope()
     if len(line) <= LONGEST_LINE:
-        _Walk(found).line(line, Scope())
+        _Walk(found).line(line, scope)
     return ShellReading(
         tuple(dict.fromkeys(found.opened)),
         tuple(dict.fromkeys(found.written)),
         tuple(dict.fromkeys(found.tools)),
         tuple(found.texts),
+        scope.folder,
     )
 
 

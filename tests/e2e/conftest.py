@@ -128,7 +128,7 @@ class Session:
         self.settings.write_text(json.dumps(session_settings()))
         self.environment = {
             **os.environ,
-            "GT_WITNESS_GROUP": "main/toast/r1",
+            "GT_WITNESS_GROUP": f"main/toast/{secrets.token_hex(4)}",
             "GT_WITNESS_SPOOL": str(self.spool),
             "GT_WITNESS_QUEUE": str(self.queue),
             "GT_WITNESS_HOOK_WAIT": "100",

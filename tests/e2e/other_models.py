@@ -1,7 +1,8 @@
 """Scripted servers for the other clients' model APIs, on loopback: OpenAI Responses, OpenAI chat, Gemini.
 
 One server speaks all three; the path tells which. Each request for a turn that offers tools takes the next step of the
-script: ``("tool", {arguments})`` for a tool call, a string for words that end the turn.
+script: ``("tool", {arguments})`` for a tool call (``("tool", "text")`` for one that takes free text, as Codex's
+``apply_patch``), a string for words that end the turn.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-Step = tuple[str, dict[str, Any]] | str
+Step = tuple[str, dict[str, Any] | str] | str
 _numbers = itertools.count(1)
 
 
@@ -125,6 +126,14 @@ def _responses(step: Step) -> list[str]:
             "role": "assistant",
             "id": f"msg_{next(_numbers)}",
             "content": [{"type": "output_text", "text": step}],
+        }
+    elif isinstance(step[1], str):
+        item = {
+            "type": "custom_tool_call",
+            "id": f"ctc_{next(_numbers)}",
+            "call_id": f"call_{next(_numbers)}",
+            "name": step[0],
+            "input": step[1],
         }
     else:
         item = {

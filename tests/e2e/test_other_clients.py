@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -139,7 +140,7 @@ class Scene:
             "LANG": "C.UTF-8",
             "GT_WITNESS_SPOOL": str(self.spool),
             "GT_WITNESS_QUEUE": str(self.queue.folder),
-            "GT_WITNESS_GROUP": "main/toast/r1",
+            "GT_WITNESS_GROUP": f"main/toast/{secrets.token_hex(4)}",
             **self.other.variables,
         }
 

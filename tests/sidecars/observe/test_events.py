@@ -201,3 +201,40 @@ def test_the_folder_of_a_command_is_the_one_before_it(reader: EventReader) -> No
     )
     assert seen is not None
     assert (seen.opened, seen.written) == (("b.py",), ("tests/orders/a.py",))
+
+
+PATCH = (
+    "*** Begin Patch\n*** Add File: new.py\n+t\n*** Update File: a.py\n*** Move to: b.py\n@@\n-o\n+t\n*** End Patch\n"
+)
+DONE = "Success. Updated the following files:\nA new.py\nM b.py\n"
+
+
+def test_a_patch_is_an_edit_wherever_the_client_puts_it(reader: EventReader, tmp_path: Path) -> None:
+    for event in (
+        tool_event("apply_patch", "Exit code: 0\nOutput:\n" + DONE, command=PATCH),
+        tool_event("apply_patch", DONE, patchText=PATCH),
+        tool_event("Bash", {"stdout": DONE, "stderr": ""}, command=f"apply_patch <<'EOF'\n{PATCH}EOF"),
+        tool_event("shell", DONE, command=["apply_patch", PATCH]),
+    ):
+        seen = read(reader, event)
+        assert (seen.tool, seen.written, seen.text) == ("Edit", ("new.py", "a.py", "b.py"), "t\nt")
+    below = tool_event("Bash", DONE, command=f"cd sub && apply_patch <<'EOF'\n{PATCH}EOF")
+    # Codex tells the folder before, Claude Code the one after.
+    for where in ({"turn_id": "t"}, {"turn_id": "t", "cwd": str(tmp_path)}, {"cwd": str(tmp_path / "sub")}):
+        assert read(reader, below | where).written == ("sub/new.py", "sub/a.py", "sub/b.py")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        tool_event("apply_patch", "Exit code: 1\nOutput:\nFailed to find expected lines", command=PATCH),
+        tool_event("Bash", "Failed to find expected lines", command=f"apply_patch <<'EOF'\n{PATCH}EOF"),
+        tool_event("Edit", file_path="a", new_string="t") | {"hook_event_name": "PostToolUseFailure", "error": "no"},
+        tool_event("replace", {"error": {"message": "no"}, "llmContent": "no"}, file_path="a", new_string="t"),
+        tool_event("invalid", "no") | {"tool_input": {"tool": "edit", "error": "not given"}},
+        tool_event("Bash", {"backgroundTaskId": "b1"}, command="echo x > a"),
+    ],
+)
+def test_what_failed_or_has_only_begun_is_not_told_as_done(reader: EventReader, event: dict[str, Any]) -> None:
+    seen = read(reader, event)
+    assert (seen.written, seen.failed) == ((), "backgroundTaskId" not in str(event))
