@@ -21,10 +21,13 @@ import selectors
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from sidecars.observer.looker_pool import LookerPool
+from witness.assignment import Assignment
 from witness.files import make_folder, open_log, open_regular, read_text, replace_file
 from witness.names import MARKER_VARIABLE
 
@@ -44,6 +47,7 @@ _NEEDED = (
     "sidecars.observer.process",
     "sidecars.observer.watcher",
     "witness.delivery.nudge_queue",
+    "witness.events.looker",
     "yaml",
 )
 # What those that ask a model import besides: two seconds and 60 MB for each, unless they share it.
@@ -93,6 +97,10 @@ def _own_marker(marker: str) -> None:
     os.environ[MARKER_VARIABLE] = marker
 
 
+def _read_assignment(path: str) -> Assignment:
+    return Assignment.from_json(read_text(path, below=Path(path).parents[2]))
+
+
 class ForkServer:
     """The running nursery of one town."""
 
@@ -101,6 +109,7 @@ class ForkServer:
         self._children: dict[int, _Child] = {}
         self._callers: dict[socket.socket, bytes] = {}
         self._leaving = False
+        self._lookers = LookerPool(self._become_looker)
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -136,6 +145,7 @@ class ForkServer:
                     self._is_ready(key.fd, key.data)
             self._reap()
             if self._leaving:
+                self._lookers.close()
                 return
 
     def _welcome(self) -> None:
@@ -159,6 +169,17 @@ class ForkServer:
             except (ValueError, KeyError, TypeError, OSError) as error:
                 answer = {"error": f"{type(error).__name__}: {error}"}
             self._tell(caller, answer)
+            if "pid" in answer:
+                self._look_for(json.loads(line))
+
+    def _look_for(self, request: dict[str, str]) -> None:
+        """Have what the observed agent's calls do to the files looked at."""
+        try:
+            workdir = _read_assignment(request["assignment"]).workdir
+            self._lookers.add(f"{request['run_dir']}/spool", workdir)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            # Sidecars then go by what a command says, as everywhere where nobody looks.
+            sys.stderr.write(f"{request['run_dir']}: effects are not looked at: {error}\n")
 
     def _tell(self, caller: socket.socket, message: dict[str, object]) -> None:
         try:
@@ -192,18 +213,38 @@ class ForkServer:
 
     def _become(self, assignment: str, name: str, run_dir: str, marker: str, ready: int) -> NoReturn:
         """The child's whole life. It never returns into the nursery's loop."""
+
+        def observe() -> int:
+            _own_marker(marker)
+            return self._observe(assignment, marker, name, ready)
+
+        self._live(observe, ready, Path(run_dir) / "logs" / f"{name}.log", Path(run_dir).parent)
+
+    def _become_looker(self, root: str, orders: int) -> NoReturn:
+        def look() -> int:
+            import setproctitle
+
+            from witness.events import looker
+
+            setproctitle.setproctitle(f"gt-looker {root}")
+            # Ours may lie in the tree: in a town that is a repository itself.
+            ours = self._runtime.parent if self._runtime.parent.name == ".runtime" else self._runtime
+            return looker.run(root, (os.path.realpath(ours),), orders)
+
+        self._live(look, orders, self._runtime / "looker.log", self._runtime)
+
+    def _live(self, life: Callable[[], int], kept: int, log: Path, below: Path) -> NoReturn:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             # The lock, too, would live on in the child.
-            self._close_inherited(ready)
+            self._close_inherited(kept)
             os.setsid()
-            _own_marker(marker)
-            self._redirect(Path(run_dir) / "logs" / f"{name}.log")
+            self._redirect(log, below)
             os.chdir("/")
-            code = self._observe(assignment, marker, name, ready)
+            code = life()
         except SystemExit as leave:
             code = leave.code if isinstance(leave.code, int) else 1
         except BaseException:  # noqa: BLE001 - whatever it was, the log shall have it and the nursery its exit code
@@ -221,8 +262,8 @@ class ForkServer:
         os.closerange(kept + 1, 4096)
 
     @staticmethod
-    def _redirect(log: Path) -> None:
-        handle = open_log(log, below=log.parents[2], limit=_LARGEST_LOG)
+    def _redirect(log: Path, below: Path) -> None:
+        handle = open_log(log, below=below, limit=_LARGEST_LOG)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(handle, 1)
@@ -235,7 +276,6 @@ class ForkServer:
         import setproctitle
 
         from sidecars.observer.process import run
-        from witness.assignment import Assignment
 
         setproctitle.setproctitle(f"gt-sidecar {marker} {name}")
 
@@ -246,7 +286,7 @@ class ForkServer:
             os.write(ready, b"r")
             os.close(ready)
 
-        return run(Assignment.from_json(read_text(assignment, below=Path(assignment).parents[2])), tell_ready)
+        return run(_read_assignment(assignment), tell_ready)
 
     def _is_ready(self, handle: int, pid: int) -> None:
         said = os.read(handle, 1)
@@ -256,11 +296,19 @@ class ForkServer:
             self._broadcast(child.news("ready", pid))
 
     def _reap(self) -> None:
-        while self._children:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
             if pid == 0:
                 return
-            child = self._children.pop(pid)
+            if self._lookers.reaped(pid):
+                continue
+            if (child := self._children.pop(pid, None)) is None:
+                continue  # a looker that was dismissed
+            if not any(other.run_dir == child.run_dir for other in self._children.values()):
+                self._lookers.drop(f"{child.run_dir}/spool")
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
             self._record(child, pid, code)

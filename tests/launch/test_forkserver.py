@@ -6,9 +6,10 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,10 @@ import pytest
 from tests.programs import alive
 from witness.assignment import Assignment
 from witness.errors import SpawnError
+from witness.events.spool_writer import LOOKER
 from witness.journal import Journal
 from witness.launch.polecat import make_run_dir
-from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool
+from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool, short_path
 from witness.names import GroupId
 from witness.process.exit_status import ExitKind, recorded_exit
 from witness.process.exit_watch import wait_gone
@@ -310,3 +312,49 @@ def test_files_are_the_users_alone(home: Home) -> None:
 def _nursery(home: Home) -> ProcessId:
     raw = json.loads((home.runtime / "nursery.json").read_text())
     return ProcessId(raw["pid"], raw["started"])
+
+
+# -- lookers -----------------------------------------------------------------------------------------------------------
+
+
+def looker_of(home: Home) -> int:
+    """The looker of the home's work tree, 0 when there is none."""
+    title = f"gt-looker {home.work}"
+    rows = read_table().values()
+    return next((row.process.pid for row in rows if not row.defunct and command_line(row.process) == title), 0)
+
+
+def await_fact(fact: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 20
+    while not fact():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def answers(home: Home) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe, short_path(home.run_dir / "spool", LOOKER) as path:
+        return probe.connect_ex(path) == 0
+
+
+def test_one_looker_serves_all_that_observe_in_a_tree_and_ends_with_the_last(home: Home) -> None:
+    first, second = home.start("scope"), home.start("scope-2")
+    await_fact(lambda: answers(home), "the looker serves the run")
+    looker = looker_of(home)
+    send(first, signal.SIGTERM)
+    home.await_news("exited", first)
+    assert looker_of(home) == looker
+    assert answers(home)
+    send(second, signal.SIGTERM)
+    home.await_news("exited", second)
+    await_fact(lambda: not looker_of(home), "the looker ends")
+
+
+def test_a_looker_that_is_killed_is_replaced_and_one_whose_forkserver_died_ends(home: Home) -> None:
+    home.start()
+    await_fact(lambda: answers(home), "the looker serves the run")
+    os.kill(killed := looker_of(home), signal.SIGKILL)
+    await_fact(lambda: looker_of(home) not in (0, killed) and answers(home), "the next one serves the run")
+    nursery = home.nursery.process()
+    assert nursery is not None
+    send(nursery, signal.SIGKILL)
+    await_fact(lambda: not looker_of(home), "the looker ends")

@@ -22,9 +22,12 @@ _DEBUG = re.compile(
 
 def top_level(folder: str) -> str:
     """The root of the work tree that a folder lies in; the folder itself, without links, where there is none."""
-    real = os.path.realpath(folder)
-    found = os.fsdecode(_git(real, "rev-parse", "--show-toplevel").rstrip(b"\n"))
-    return os.path.realpath(found) if found else real
+    real = at = os.path.realpath(folder)
+    while not os.path.lexists(f"{at}/.git"):
+        if (above := os.path.dirname(at)) == at:
+            return real
+        at = above
+    return at
 
 
 def staged(root: str, paths: Sequence[str]) -> dict[str, tuple[int, bytes]]:

@@ -31,7 +31,7 @@ WORK_LIMIT = 1.0
 # Rotated files that stay; older ones are removed, so that a night of large outputs cannot fill the disk.
 KEPT = 8
 
-_WRITE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def record_event(folder: str, payload: bytes, cut: bool = False, wait: float = 0.0) -> None:
