@@ -56,8 +56,11 @@ class Rule:
         writes_outside, touches_outside: such a file matches none of these.
         but_not: files that never count for this rule.
         command, text, output: expressions found in the shell command, in the new text, in the tool's answer.
+        code, comments: expressions found in the code, in the comments of the new text; files whose language is not
+            known, documents among them, have neither.
         unless: an expression; found anywhere in the action, it silences the rule.
-        lines_over: more non-blank lines were written than this; -1 means any number.
+        lines_over: more non-blank lines were written than this, with ``defines`` by what it found; -1: any number.
+        function_over: a function of more lines than this is in the new text; 0 means any.
         lacks_block: the polecat's prompt holds no block of this type, and the sidecar has one to give.
         defines: a name is defined in the new text that the project has already (``@apis``).
         given: an expression; found nowhere in the sidecar's documents, the rule does not hold.
@@ -81,8 +84,11 @@ class Rule:
     command: str = ""
     text: str = ""
     output: str = ""
+    code: str = ""
+    comments: str = ""
     unless: str = ""
     lines_over: int = -1
+    function_over: int = 0
     lacks_block: str = ""
     defines: str = ""
     given: str = ""

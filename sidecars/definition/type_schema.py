@@ -126,8 +126,11 @@ RULE_FIELDS: Mapping[str, Field] = {
     "command": Field(_string, _PATTERN, "found in the shell command"),
     "text": Field(_string, _PATTERN, "found in the text that was written"),
     "output": Field(_string, _PATTERN, "found in the tool's answer"),
+    "code": Field(_string, _PATTERN, "found in the code that was written, comments and strings left out"),
+    "comments": Field(_string, _PATTERN, "found in the comments that were written"),
     "unless": Field(_string, _PATTERN, "found anywhere in the action, it silences the rule"),
     "lines_over": Field(_whole(0, 100_000), {"type": "integer", "minimum": 0}, "more lines were written than this"),
+    "function_over": Field(_whole(1, 100_000), {"type": "integer", "minimum": 1}, "a new function has more lines"),
     "lacks_block": Field(_string, _TEXT, "the polecat's prompt has no block of this type, and there is one to give"),
     "defines": Field(_one_of("@apis"), {"const": "@apis"}, "a name is defined anew that the argument's files define"),
     "given": Field(_string, _PATTERN, "the rule holds only where the sidecar's documents match this"),
@@ -139,7 +142,7 @@ RULE_FIELDS: Mapping[str, Field] = {
 }
 
 # What of a rule is a regular expression.
-EXPRESSIONS = ("command", "text", "output", "unless", "given")
+EXPRESSIONS = ("command", "text", "output", "code", "comments", "unless", "given")
 
 FIELDS: Mapping[str, Field] = {
     "summary": Field(_string, _TEXT, "one line for people"),

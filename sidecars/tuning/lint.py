@@ -97,10 +97,12 @@ def _values(rule: Rule) -> list[str]:
     values = ["tool"]
     if rule.opens or rule.writes or rule.touches or rule.writes_outside or rule.touches_outside:
         values += ["path", "set"]
-    if rule.command or rule.text or rule.output:
+    if rule.command or rule.text or rule.output or rule.code or rule.comments:
         values.append("match")
-    if rule.lines_over >= 0:
+    if rule.lines_over >= 0 or rule.function_over:
         values.append("lines")
+    if rule.function_over:
+        values += ["name", "match"]
     if rule.lacks_block:
         values += ["block", "content"]
     if rule.defines:
@@ -127,15 +129,20 @@ def explain(rule: Rule) -> str:
         (rule.command, "the shell command has"),
         (rule.text, "the new text has"),
         (rule.output, "the answer has"),
+        (rule.code, "the new code has"),
+        (rule.comments, "the new comments have"),
     ):
         if pattern:
             parts.append(f"{words} /{pattern}/")
-    if rule.lines_over >= 0:
+    if rule.lines_over >= 0 and not rule.defines:
         parts.append(f"more than {rule.lines_over} lines were written")
+    if rule.function_over:
+        parts.append(f"a function of more than {rule.function_over} lines was written")
     if rule.lacks_block:
         parts.append(f"the prompt has no {rule.lacks_block} block and there is one to give")
     if rule.defines:
-        parts.append("a name is defined that the argument's files define already")
+        over = f" in more than {rule.lines_over} lines" if rule.lines_over > 0 else ""
+        parts.append(f"a name is defined{over} that the argument's files define already")
     if rule.unless:
         parts.append(f"nothing in the action has /{rule.unless}/")
     head = f"{rule.name} ({rule.confidence}{', once a run' if rule.once else ''})"

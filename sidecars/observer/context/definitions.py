@@ -1,21 +1,28 @@
-"""The names that a project's files define, and those that an agent's new text defines."""
+"""The names that a project's files define, and those that an agent's new text defines anew."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
-# One pattern for what most languages write: def, class, function, const x =, func, fn, pub fn, type, interface.
-_DEFINITION = re.compile(
-    r"^[ \t]*(?:export\s+)?(?:default\s+)?(?:pub(?:\([a-z]+\))?\s+)?(?:public\s+|static\s+)*(?:async\s+)?"
-    r"(?:def|class|function\*?|func|fn|interface|struct|trait|module|sub)\s+(?:\([^)]*\)\s*)?([A-Za-z_$][\w$]*)"
-    r"|^[ \t]*(?:export\s+)?(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*=\s*(?:async\s*)?(?:function|\()",
-    re.MULTILINE,
+from sidecars.syntax.definition import Definition
+from sidecars.syntax.languages import (
+    code_only,
+    comments_only,
+    definitions,
+    is_document,
+    is_generated,
+    is_test,
+    language_of,
 )
+
 # Names that every program has of its own.
 _COMMON = frozenset(
     ["main", "init", "setup", "teardown", "run", "start", "stop", "close", "open", "test", "handler", "error", "config"]
 )
 _SHORTEST = 4
+_WORD = re.compile(r"[^\W\d][\w$]*")
 
 
 def fold(name: str) -> str:
@@ -23,11 +30,69 @@ def fold(name: str) -> str:
     return name.replace("_", "").replace("$", "").casefold()
 
 
-def defined_names(text: str) -> list[str]:
-    """The names that a text defines and that say enough to be recognised; private and test ones are left out."""
-    found = (first or second for first, second in _DEFINITION.findall(text))
-    return [
-        name
-        for name in found
-        if len(name) >= _SHORTEST and not name.startswith(("_", "test", "Test")) and fold(name) not in _COMMON
-    ]
+def _told(found: Sequence[Definition] | None) -> Iterator[Definition]:
+    """Those that say enough to be recognised. A method stands for nothing without its object."""
+    for each in found or ():
+        private = each.name.startswith(("_", "test", "Test"))
+        if each.kind != "method" and len(each.name) >= _SHORTEST and not private and fold(each.name) not in _COMMON:
+            yield each
+
+
+def offered(path: str, text: str) -> dict[str, str]:
+    """What a file offers to others: folded name → NAME in PATH.
+
+    Args:
+        path: of the file, as it is told.
+        text: of the file.
+    """
+    found = [each for each in _told(definitions(path, text)) if each.public]
+    return {fold(each.name): f"{each.name} in {path}" for each in found}
+
+
+def defined_anew(written: tuple[str, ...], text: str, names: Mapping[str, str]) -> Iterator[tuple[Definition, str]]:
+    """What a new text defines though the project offers it elsewhere, with where that is.
+
+    Documents, tests and generated files define nothing; where a name is at home it may be edited.
+
+    Args:
+        written: the files that the text went into.
+        text: as far as it is new.
+        names: from ``offered``.
+    """
+    if names.keys().isdisjoint(map(fold, _WORD.findall(text))):
+        return
+    for each in _told(new_definitions(written, text)):
+        home = names.get(fold(each.name))
+        if home and home.rpartition(" in ")[2] not in written:
+            yield each, home
+
+
+@lru_cache(maxsize=4)
+def new_definitions(written: tuple[str, ...], text: str) -> tuple[Definition, ...]:
+    """What a new text defines in code of the project; nothing when it is not known of what language it is.
+
+    Args:
+        written: the files that it went into.
+        text: as far as it is new.
+    """
+    if not _one_language(written, text):
+        return ()
+    if any(is_document(path) or is_test(path) or is_generated(path, text) for path in written):
+        return ()
+    return definitions(written[0], text) or ()
+
+
+@lru_cache(maxsize=4)
+def code_of(written: tuple[str, ...], text: str) -> str | None:
+    """The code of a new text, all else blanked; None when it is not known of what language it is."""
+    return code_only(written[0], text) if _one_language(written, text) else None
+
+
+@lru_cache(maxsize=4)
+def comments_of(written: tuple[str, ...], text: str) -> str | None:
+    """The comments of a new text, all else blanked; None when it is not known of what language it is."""
+    return comments_only(written[0], text) if _one_language(written, text) else None
+
+
+def _one_language(written: Sequence[str], text: str) -> bool:
+    return len({language_of(path, text) or path for path in written}) == 1

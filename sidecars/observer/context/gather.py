@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.context.context import Context
-from sidecars.observer.context.definitions import defined_names, fold
+from sidecars.observer.context.definitions import offered
 from sidecars.observer.context.files import find, read_text, title
 from sidecars.observer.context.front_matter import read_front_matter
 from sidecars.observer.context.issue import add_issue
@@ -65,8 +65,7 @@ def _add_documents(material: Context, paths: Iterable[Path], workdir: Path) -> C
         front = read_front_matter(text, str(path))
         documents = [(name, front.body.strip())]
         if path.suffix in _CODE:
-            found = {fold(each): f"{each} in {name}" for each in defined_names(front.body)}
-            material = replace(material, names={**found, **material.names})
+            material = replace(material, names={**offered(name, front.body), **material.names})
         elif summary := summarise(front.body, 1 + text.count("\n") - front.body.count("\n")):
             documents.append((f"what must hold by {name}", summary))
         material = replace(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sidecars.definition.sidecar_type import Rule, tool_filter
 from sidecars.observer.context.context import Context
-from sidecars.observer.context.definitions import defined_names, fold
+from sidecars.observer.context.definitions import code_of, comments_of, defined_anew, new_definitions
 from sidecars.observer.judge.path_matcher import PathSet, path_set
 from sidecars.observer.judge.template import fill
 from sidecars.observer.judge.verdict import Verdict
@@ -86,7 +86,7 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
         conditions.append(lambda seen: {} if accepts(seen.tool) else None)
     if rule.failed is not None:
         conditions.append(lambda seen: {} if seen.failed is rule.failed else None)
-    if rule.lines_over >= 0:
+    if rule.lines_over >= 0 and not rule.defines:
         conditions.append(
             lambda seen: {"lines": str(seen.lines_written)} if seen.lines_written > rule.lines_over else None
         )
@@ -102,16 +102,31 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
     if paths is None:
         return None
     conditions += paths
-    for part in ("command", "text", "output"):
-        if getattr(rule, part):
-            conditions.append(_matches(part, rule.expression(part)))
-    if rule.defines:
-        if not material.names:
-            return None
-        conditions.append(lambda seen: _defined_anew(seen, material.names))
+    content_conditions = _content_conditions(rule, material)
+    if content_conditions is None:
+        return None
+    conditions += content_conditions
     if rule.unless:
         unless = rule.expression("unless", multiline=False)
         conditions.append(lambda seen: None if unless.search(seen.rendered()) else {})
+    return conditions
+
+
+def _content_conditions(rule: Rule, material: Context) -> list[_Condition] | None:
+    """What the action must contain."""
+    conditions: list[_Condition] = []
+    for part in ("command", "text", "output"):
+        if getattr(rule, part):
+            conditions.append(_matches(part, rule.expression(part)))
+    for part, read in (("code", code_of), ("comments", comments_of)):
+        if getattr(rule, part):
+            conditions.append(_matches_within(read, rule.expression(part)))
+    if rule.defines:
+        if not material.names:
+            return None
+        conditions.append(lambda seen: _defined_anew(seen, material.names, rule.lines_over))
+    if rule.function_over:
+        conditions.append(lambda seen: _too_long(seen, rule.function_over))
     return conditions
 
 
@@ -119,18 +134,41 @@ def _stands_in(expression: Expression, documents: Sequence[tuple[str, str]]) -> 
     return any(expression.search(text) for _, text in documents)
 
 
-def _defined_anew(seen: Observation, names: Mapping[str, str]) -> dict[str, str] | None:
-    """A name in the new text that the project defines elsewhere; where it is defined may be edited, of course."""
-    for name in defined_names(seen.text):
-        home = names.get(fold(name))
-        if home and home.rpartition(" in ")[2] not in seen.written:
-            return {"name": name, "api": home, "match": name}
+def _defined_anew(seen: Observation, names: Mapping[str, str], over: int) -> dict[str, str] | None:
+    """A name in the new text that the project defines elsewhere, in more than ``over`` lines."""
+    for found, home in defined_anew(seen.written, seen.text, names):
+        if found.lines > over:
+            return {"name": found.name, "api": home, "match": found.name, "lines": str(found.lines)}
     return None
+
+
+def _too_long(seen: Observation, over: int) -> dict[str, str] | None:
+    """The longest function in the new text, when it has more than ``over`` lines."""
+    if seen.lines_written <= over // 2:  # blank lines apart
+        return None
+    functions = [each for each in new_definitions(seen.written, seen.text) if each.kind in ("function", "method")]
+    longest = max(functions, key=lambda each: each.lines, default=None)
+    if longest is None or longest.lines <= over:
+        return None
+    return {"name": longest.name, "lines": str(longest.lines), "match": longest.name}
 
 
 def _matches(part: str, expression: Expression) -> _Condition:
     def condition(seen: Observation) -> dict[str, str] | None:
         found = expression.search(getattr(seen, part))
+        return {"match": " ".join(found[0].split())[:200]} if found else None
+
+    return condition
+
+
+def _matches_within(read: Callable[[tuple[str, ...], str], str | None], expression: Expression) -> _Condition:
+    """Like ``_matches``, in a part of the new text; it is read only where the whole text has a match."""
+
+    def condition(seen: Observation) -> dict[str, str] | None:
+        if not expression.search(seen.text):
+            return None
+        part = read(seen.written, seen.text)
+        found = expression.search(part) if part is not None else None
         return {"match": " ".join(found[0].split())[:200]} if found else None
 
     return condition
