@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 # What is spelled like a file: a name with an ending, or one of the names that projects give to files without an ending.
 _FILE_LIKE = re.compile(
@@ -37,7 +37,7 @@ class Grammar:
 @lru_cache(maxsize=1)
 def _rows() -> dict[str, str]:
     rows: dict[str, str] = {}
-    for line in (files("sidecars.syntax") / "programs.txt").read_text("utf-8").splitlines():
+    for line in Path(__file__).with_name("programs.txt").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             names, _, grammar = line.partition(" : ")
             rows.update(dict.fromkeys(names.split(), grammar))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sidecars.syntax.commands import Commands, NotShellError
 from sidecars.syntax.grammars import parse
 from sidecars.syntax.scope import Found, Scope
-from sidecars.syntax.streams import Input, Redirects, read_redirects
+from sidecars.syntax.streams import Input, Redirects, is_herestring, read_redirects
 from sidecars.syntax.words import Word, literal, read_word, text_of
 
 if TYPE_CHECKING:
@@ -389,10 +389,24 @@ def _sound(root: Node, source: bytes) -> list[Node]:
         if waiting and b"\n" in source[waiting[-1].end_byte : child.start_byte]:
             kept += waiting
             waiting = []
-        if child.has_error or child.is_missing:
+        if _is_faulty(child):
             break
         waiting.append(child)
+    else:
+        return kept + waiting
     return kept
+
+
+def _is_faulty(node: Node) -> bool:
+    """Whether a statement has a fault. One form that the grammar does not know can be read."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if each.is_missing or (each.type == "ERROR" and not is_herestring(each)):
+            return True
+        if each.has_error:
+            waiting += each.children
+    return False
 
 
 def _bare(node: Node) -> Node:

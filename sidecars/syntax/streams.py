@@ -69,11 +69,28 @@ def _read(node: Node, source: bytes, streams: Redirects) -> None:
     if node.type == "file_redirect":
         _file(node, source, streams)
     elif node.type == "herestring_redirect":
-        word = read_word(node.named_children[-1], source, streams.values)
-        streams.given = Input(word.spelled + "\n", None if word.text is None else word.text + "\n")
-        streams.substitutions.append(node)
+        _herestring(node.named_children[-1], source, streams)
     elif node.type == "heredoc_redirect":
         _heredoc(node, source, streams)
+
+
+def is_herestring(fault: Node) -> bool:
+    """Whether a fault is the beginning of a ``<<<`` behind another redirection, which the grammar does not know."""
+    behind = fault.next_sibling
+    return (
+        fault.end_byte - fault.start_byte == 2
+        and fault.child_count == 1
+        and fault.children[0].type == "<<"
+        and behind is not None
+        and behind.type == "file_redirect"
+        and behind.start_byte == fault.end_byte
+    )
+
+
+def _herestring(node: Node, source: bytes, streams: Redirects) -> None:
+    word = read_word(node, source, streams.values)
+    streams.given = Input(word.spelled + "\n", None if word.text is None else word.text + "\n")
+    streams.substitutions.append(node)
 
 
 def _file(node: Node, source: bytes, streams: Redirects) -> None:
@@ -87,7 +104,10 @@ def _file(node: Node, source: bytes, streams: Redirects) -> None:
     word = read_word(targets[0], source, streams.values)
     if (operator in (">&", "<&") and (word.text or "-").strip("-").isdigit()) or word.text == "-":
         return
-    if operator == "<":
+    before = node.prev_sibling
+    if operator == "<" and before is not None and before.type == "ERROR" and is_herestring(before):
+        _herestring(targets[0], source, streams)
+    elif operator == "<":
         streams.inputs.append(word)
         if descriptor is None:
             streams.given = Input()

@@ -68,6 +68,8 @@ from sidecars.syntax.words import ansi_text, literal
         ("echo '$(cat src/a.py)'", [], []),
         ("echo 'rm a' | bash", [], ["a"]),
         ("bash <<< 'rm a'", [], ["a"]),
+        ("bash > log <<< 'rm a' && rm b", [], ["log", "a", "b"]),
+        ("cat > a << b > c", [], []),
         ("bash <<EOF\nrm $a b\nEOF", [], []),
         ("sed -i '' s/a/b/ f.py", ["f.py"], ["f.py"]),
         ("find . -print0 | xargs -0 -I{} cp {} backup/", [], []),
