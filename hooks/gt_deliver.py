@@ -12,23 +12,39 @@ ROOM = 9_400
 STOPPING = ("Stop", "AfterAgent")
 
 
-def deliver(event, payload, queue, spool):
-    """Print what is due as one JSON object."""
+def deliver(event, payload, queue, spool, give=None, call="", still=None):
+    """Hand over what is due, as ``take`` does; at the end of a turn once for each."""
     fields = parsed(payload)
     if event in STOPPING and not may_continue(fields, spool):
         return
-    if take(queue, fields, event) and event in STOPPING:
+    if take(queue, fields, event, give, call, still) and event in STOPPING:
         remember_turn(fields, spool)
 
 
-def take(queue, fields, event):
-    """Claim what is due, print it, then acknowledge it: in this order, so that a hook that is killed half-way leaves a
-    claim behind that somebody puts back; and under one lock, so that parallel hooks keep the order. Returns whether
-    there was anything."""
+def take(queue, fields, event, give=None, call="", still=None, words=message_format.compose):
+    """Claim what is due, hand it over, then acknowledge it: in this order, so that a carrier that is killed half-way
+    leaves a claim behind that somebody puts back; and under one lock, so that parallel ones keep the order.
+
+    Args:
+        queue: the queue's folder.
+        fields: the event's own, for the ledger.
+        event: its name.
+        give: ``give(event, text)`` hands over and raises when it cannot; None prints what a client expects of a hook.
+        call: the mark under which the ledger says beforehand what is offered, for a carrier that cannot know whether
+            its answer is used; empty for none.
+        still: asked under the lock whether anybody waits for it yet; None: yes.
+        words: makes the text of the nudges and the number of dropped ones.
+
+    Returns:
+        Whether there was anything.
+    """
     now = time.time()
+    give = give or hand_over
     transcript = str(fields.get("transcript_path") or "")
+    session, tool = str(fields.get("session_id") or ""), call or str(fields.get("tool_use_id") or "")
+    facts = {"event": event, "session": session, "transcript": transcript, "tool_use_id": tool}
     with queue_files.Locked(queue) as lock:
-        if not lock.held:
+        if not lock.held or (still and not still()):
             return False
         queue_files.recover(queue, now, lambda nudge: message_format.in_transcript(transcript, nudge))
         taken = queue_files.claim_due(queue, now, ROOM, own_run())
@@ -36,17 +52,17 @@ def take(queue, fields, event):
             return False
         dropped = queue_files.take_dropped(queue)
         try:
-            hand_over(event, message_format.compose([nudge for _, nudge in taken], dropped))
+            text = words([nudge for _, nudge in taken], dropped)
+            if call:
+                queue_files.log_all(queue, "offered", taken, **facts)
+            give(event, text)
         except BaseException:
             for claimed, _ in taken:
                 queue_files.put_back(queue, claimed)
             if dropped:
                 queue_files.count_dropped(queue, dropped)
             raise
-        session, tool = str(fields.get("session_id") or ""), str(fields.get("tool_use_id") or "")
-        queue_files.log_all(
-            queue, "drained", taken, event=event, session=session, transcript=transcript, tool_use_id=tool
-        )
+        queue_files.log_all(queue, "drained", taken, **facts)
         for claimed, _ in taken:
             queue_files.finish(queue, claimed)
     return True

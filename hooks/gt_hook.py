@@ -17,7 +17,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 for _WITNESS in (f"{_HERE}/../witness", f"{_HERE}/../.."):
     if os.path.exists(f"{_WITNESS}/events/spool_writer.py"):
         break
-_MODULES = [f"{_WITNESS}/events", f"{_WITNESS}/delivery"]
+MODULES = [f"{_WITNESS}/events", f"{_WITNESS}/delivery"]
 # Events after which the client takes additional context for the model. At Stop (AfterAgent with Gemini CLI) it is the
 # reason to go on.
 DELIVERING = (
@@ -93,7 +93,7 @@ def note_fault(spool, event, error):
 
 def handle(event, spool):
     """Record, wake, wait, drain."""
-    sys.path[:0] = _MODULES
+    sys.path[:0] = MODULES
     import spool_writer
 
     if not spool_writer.is_own_client(spool, os.getppid()):
@@ -109,13 +109,20 @@ def handle(event, spool):
         delivers = not of_subagent(payload, queue_files.parse)
     try:
         _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
-        spool_writer.record_event(spool, payload, cut, _wait_seconds() if event in COMPLETED else 0)
+        look = wait_seconds() if event in COMPLETED else 0
+        if os.path.exists(f"{spool}/mod.json"):
+            sys.path.insert(0, _HERE)
+            import gt_calls
+
+            gt_calls.after_mod(spool, queue, payload, cut, look)
+        else:
+            spool_writer.record_event(spool, payload, cut, look)
     except OSError as error:
         # Nothing recorded, yet what waits can still be delivered.
         note_fault(spool, event, error)
     if delivers and event not in RESTING:
         spool_writer.begin_work(spool)
-    spool_writer.wake(spool, _wait_seconds() if delivers else 0)
+    spool_writer.wake(spool, wait_seconds() if delivers else 0)
     # From here on nothing waits, and a nudge must not be caught between being printed and being acknowledged.
     _signal.setitimer(_signal.ITIMER_REAL, 0)
     if delivers and spool_writer.has_messages(queue):
@@ -125,7 +132,7 @@ def handle(event, spool):
         gt_deliver.deliver(event, payload, queue, spool)
 
 
-def _wait_seconds():
+def wait_seconds():
     try:
         return min(max(int(os.environ.get("GT_WITNESS_HOOK_WAIT", "100")), 0), 2000) / 1000
     except ValueError:
@@ -155,7 +162,7 @@ def main():
     event = sys.argv[1]
     try:
         if event == "Idle":
-            sys.path[:0] = [*_MODULES, _HERE]
+            sys.path[:0] = [*MODULES, _HERE]
             import gt_idle
             import spool_writer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -59,8 +60,12 @@ class Scene:
         return self.witness.journal.decisions.injected(self.run)
 
     def told(self, text: str) -> int:
-        """How often the model has been told it; the longest conversation holds all the others."""
-        return max(self.server.of("main"), key=lambda request: len(request.messages)).text.count(text)
+        """How often the model has been told it; the longest conversation holds all the others.
+
+        What a command hook says at a turn's end newer clients repeat themselves, on one line with its command.
+        """
+        whole = max(self.server.of("main"), key=lambda request: len(request.messages)).text
+        return re.sub(r"^Stop hook blocking error from command: .*$", "", whole, flags=re.MULTILINE).count(text)
 
     def gt(self, *arguments: str) -> str:
         argv = [sys.executable, "-m", "witness.cli", *arguments]

@@ -17,9 +17,12 @@ from pathlib import PurePath
 class Channel(StrEnum):
     """How a client's events are recorded and its agent is told something."""
 
+    MOD = "mod"
     HOOKS = "hooks"
+    HOOKS_STRING = "hooks-string"
     PLUGIN = "plugin"
     PANE = "pane"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Client:
             prompt: its first prompt, empty for none; ignored by an agent that we do not know.
             settings: path of the settings file made for this session.
         """
-        at = next((place for place, word in enumerate(argv) if _program(word) in self.programs), 0) + 1
+        at = (program_at(argv, self) or 0) + 1
 
         def filled(words: tuple[str, ...]) -> list[str]:
             return [{"{prompt}": prompt, "{settings}": settings}.get(word, word) for word in words]
@@ -146,6 +149,11 @@ def client_for(argv: Sequence[str]) -> Client:
         if name not in _RUNNERS and "=" not in word and not word.startswith("-"):
             break
     return ANY
+
+
+def program_at(argv: Sequence[str], client: Client) -> int | None:
+    """Where a client's program stands in a command; None when it does not."""
+    return next((place for place, word in enumerate(argv) if _program(word) in client.programs), None)
 
 
 def client_named(name: str) -> Client | None:

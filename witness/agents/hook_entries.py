@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from witness.config.resources import hooks_dir
@@ -52,10 +52,13 @@ def hook_command(argument: str) -> list[str]:
     return [interpreter(), "-S", "-I", str(hooks_dir() / PROGRAM), argument]
 
 
-def _claude(event: str) -> list[Handler]:
+def _claude(event: str, as_string: bool = False) -> list[Handler]:
     def handler(argument: str, timeout: int) -> Handler:
-        # The exec form: no shell in between, and none that could be missing or slow.
         program, *args = hook_command(argument)
+        if as_string:
+            # Older clients know no args. The shell must not stay between the client and us: who calls is looked at.
+            return {"type": "command", "command": f"exec {shlex.join([program, *args])}", "timeout": timeout}
+        # The exec form: no shell in between, and none that could be missing or slow.
         return {"type": "command", "command": program, "args": args, "timeout": timeout}
 
     handlers = [handler(event, _TIMEOUT)]
@@ -71,6 +74,10 @@ def _codex(event: str) -> list[Handler]:
 def _gemini(event: str) -> list[Handler]:
     command = shlex.join(hook_command(event))
     return [{"type": "command", "name": "gt-witness", "command": command, "timeout": _TIMEOUT * 1000}]
+
+
+def _claude_string(event: str) -> list[Handler]:
+    return _claude(event, as_string=True)
 
 
 DIALECTS = {
@@ -100,3 +107,5 @@ DIALECTS = {
         handlers=_gemini,
     ),
 }
+# Claude Code of a version that knows no ``args``.
+CLAUDE_AS_STRING = replace(DIALECTS["claude"], handlers=_claude_string)

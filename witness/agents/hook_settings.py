@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from witness.agents import plugin_file
-from witness.agents.hook_entries import DIALECTS, PROGRAM
+from witness.agents.hook_entries import CLAUDE_AS_STRING, DIALECTS, PROGRAM
 from witness.errors import DeclarationError, Problem
 
 
@@ -45,9 +45,13 @@ class HookStatus:
         return not self.missing and not self.outdated and not self.disabled
 
 
-def session_settings() -> dict[str, Any]:
-    """The settings with which a polecat's own session is started (``claude --settings FILE``)."""
-    dialect = DIALECTS["claude"]
+def session_settings(*, as_string: bool = False) -> dict[str, Any]:
+    """The settings with which a polecat's own session is started (``claude --settings FILE``).
+
+    Args:
+        as_string: each hook is one command line, for clients that know no ``args``.
+    """
+    dialect = CLAUDE_AS_STRING if as_string else DIALECTS["claude"]
     return {"hooks": {event: dialect.entries(event) for event in dialect.events}}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from witness.agents.channels import recorded_state
 from witness.api import Witness
 from witness.journal import Group, Member, MemberKind, MemberState
 
@@ -28,6 +30,9 @@ def group_rows(witness: Witness, groups: Sequence[tuple[Group, list[Member]]]) -
 def _row(witness: Witness, group: Group, members: list[Member]) -> dict[str, Any]:
     agent = next((member for member in members if member.kind is MemberKind.AGENT), None)
     run_dir = witness.town.run_dir(group.id.run)
+    channel = recorded_state(
+        group.run_state.channel, group.run_state.channel_reason, run_dir / "spool", time.time() - group.created
+    )
     said: dict[str, int] = {}
     for decision in witness.journal.decisions.injected(group.id.run):
         said[decision.sidecar] = said.get(decision.sidecar, 0) + 1
@@ -40,6 +45,9 @@ def _row(witness: Witness, group: Group, members: list[Member]) -> dict[str, Any
         "zombie": group.zombie,
         "pid": agent.process.pid if agent and agent.process else None,
         "molecule": group.molecule,
+        "channel": str(channel.channel),
+        "channel_seen": channel.seen,
+        "channel_note": channel.reason,
         "sidecars": [
             {
                 "name": member.name,
@@ -81,6 +89,8 @@ def tree(rows: Sequence[dict[str, Any]]) -> Any:
             (row["state"], _COLOUR.get(row["state"], "")),
             f"  {row['session']}  pid {row['pid'] or '-'}",
             (f"  {row['zombie']}" if row["zombie"] else "", "red"),
+            (f"  {row['channel']}", "dim" if row["channel_seen"] else "yellow"),
+            (f": {row['channel_note']}" if row["channel_note"] else "", "dim"),
         )
         branch = root.add(line)
         for sidecar in row["sidecars"]:

@@ -89,6 +89,8 @@ def spawn(
         print_json(spawned.as_json())
         return
     click.echo(f"{spawned.group.address} runs in session {spawned.session} (agent {spawned.agent.pid})")
+    if spawned.channel.reason:
+        click.echo(f"  channel {spawned.channel.channel}: {spawned.channel.reason}")
     for sidecar in spawned.sidecars:
         pid = sidecar.process.pid if sidecar.process else "-"
         click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))

@@ -72,6 +72,7 @@ class Settings:
         linger: an automatically started Witness ends after this long without groups; 0 keeps it.
         sidecars: the default ``--sidecars`` of a rig; empty means none.
         hook_wait: how long a hook waits for the verdict of rules sidecars.
+        prompt_line: whether a client that runs our mod shows one line about its polecat above the prompt.
         key_env: the variable that holds the sidecars' own API key.
         model: the judge's default model.
         model_url: address of an Anthropic-compatible server; empty for ANTHROPIC_BASE_URL, else Anthropic's own.
@@ -101,6 +102,7 @@ class Settings:
     linger: float = 900.0
     sidecars: str = ""
     hook_wait: float = 0.1
+    prompt_line: bool = True
     key_env: str = "GT_WITNESS_API_KEY"
     model: str = "claude-haiku-5-5"
     model_url: str = ""

@@ -37,6 +37,7 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
     ("settings", town_checks.check_settings),
     ("molecules", town_checks.check_molecules),
     ("hooks", hooks.check_hooks),
+    ("channel", hooks.check_channels),
     ("permissions", runtime.check_permissions),
     ("disk", runtime.check_disk),
     ("database", database.check_database),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from witness.agents import hook_settings
+from witness.agents.channels import recorded_state
+from witness.agents.clients import Channel
 from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, note, ok, warning
 from witness.errors import WitnessError
+from witness.journal import Journal
 
 
 def settings_files(town: Town, environ: Mapping[str, str]) -> list[Path]:
@@ -60,6 +64,30 @@ def check_hooks(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
         )
     elif not installed:
         yield ok("hooks", "polecats bring their hooks along when they are spawned")
+
+
+def check_channels(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Every living polecat's channel has given its sign of life: what was configured is not yet known to work."""
+    if not town.journal_path.exists():
+        return
+    with Journal(town.journal_path) as journal:
+        groups = journal.groups.living()
+    for group in groups:
+        state = recorded_state(
+            group.run_state.channel,
+            group.run_state.channel_reason,
+            town.run_dir(group.id.run) / "spool",
+            time.time() - group.created,
+        )
+        if state.channel is Channel.PANE and state.reason:
+            yield warning(
+                "channel",
+                f"{group.id.address} is observed through its pane only, and told something only while idle: "
+                f"{state.reason}",
+                f"gt peek {group.id.polecat}, then correct what it shows or the settings file named, and spawn it anew",
+            )
+        elif state.seen:
+            yield ok("channel", f"{group.id.address} uses {state.channel}" + f" ({state.reason})" * bool(state.reason))
 
 
 def _installer(path: Path) -> Callable[[], str]:

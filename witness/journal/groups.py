@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at, "
     "intent_note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans, "
-    "session_missing, activity, activity_at"
+    "session_missing, activity, activity_at, channel, channel_reason, client_version"
 )
 
 
@@ -166,6 +166,9 @@ def _state_values(state: RunState) -> tuple[Any, ...]:
         state.session_missing,
         state.activity,
         state.activity_at,
+        state.channel,
+        state.channel_reason,
+        state.client_version,
     )
 
 
@@ -182,7 +185,7 @@ def _state_columns(changes: RunStateChanges) -> dict[str, Any]:
 def _group(row: tuple[Any, ...]) -> Group:
     (run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at,
      note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans,
-     session_missing, activity, activity_at) = row  # fmt: skip
+     session_missing, activity, activity_at, channel, channel_reason, client_version) = row  # fmt: skip
     return Group(
         id=GroupId(rig, polecat, run),
         session=session,
@@ -209,5 +212,8 @@ def _group(row: tuple[Any, ...]) -> Group:
             session_missing=session_missing,
             activity=activity,
             activity_at=activity_at,
+            channel=channel,
+            channel_reason=channel_reason,
+            client_version=client_version,
         ),
     )

@@ -69,6 +69,9 @@ class RunState:
         session_missing: monotonic seconds at which its session was first missed, None while it is there.
         activity: a token that changes with each sign of life of the agent.
         activity_at: monotonic seconds of the last change, None before the first look.
+        channel: how its client was to record events and tell it something, chosen at spawn; empty when nobody chose.
+        channel_reason: why that is not the best channel that its kind of client has, empty when it is.
+        client_version: of its client, empty when it could not be told.
     """
 
     task: str = ""
@@ -82,6 +85,9 @@ class RunState:
     session_missing: float | None = None
     activity: str = ""
     activity_at: float | None = None
+    channel: str = ""
+    channel_reason: str = ""
+    client_version: str = ""
 
 
 class RunStateChanges(TypedDict, total=False):
@@ -93,6 +99,9 @@ class RunStateChanges(TypedDict, total=False):
     session_missing: float | None
     activity: str
     activity_at: float
+    channel: str
+    channel_reason: str
+    client_version: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,4 +144,9 @@ STEPS: tuple[str, ...] = (
     );
     DROP TABLE facts;
     """,
+    """
+    ALTER TABLE groups ADD COLUMN channel TEXT NOT NULL DEFAULT '';
+    ALTER TABLE groups ADD COLUMN channel_reason TEXT NOT NULL DEFAULT '';
+    ALTER TABLE groups ADD COLUMN client_version TEXT NOT NULL DEFAULT '';
+    """,
 )

@@ -7,12 +7,15 @@ import os
 import select
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from witness.agents.clients import client_for
+from witness.agents.channels import Choice, choose
+from witness.agents.clients import Channel, client_for
 from witness.agents.hook_settings import session_settings
+from witness.agents.mod_folder import VARIABLE as PLUGIN_FOLDERS
+from witness.agents.mod_folder import make_mod, plugin_folders
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.files import replace_file
 from witness.ipc import client
@@ -52,12 +55,14 @@ class SpawnResult:
         session: its tmux session.
         agent: the agent's process.
         sidecars: the sidecars as recorded.
+        channel: how its client is to record events and tell it something; not proven yet.
     """
 
     group: GroupId
     session: str
     agent: ProcessId
     sidecars: tuple[Member, ...]
+    channel: Choice
 
     def as_json(self) -> dict[str, Any]:
         """The form that ``gt polecat spawn --json`` promises."""
@@ -67,6 +72,7 @@ class SpawnResult:
             "session": self.session,
             "run": self.group.run,
             "pid": self.agent.pid,
+            "channel": str(self.channel.channel),
             "sidecars": [
                 {"name": each.name, "type": each.type, "pid": each.process.pid if each.process else None}
                 for each in self.sidecars
@@ -105,7 +111,7 @@ class Spawner:
         run = prepared.group.run
         self._reconciler.observer.spawning.add(run)
         try:
-            started = self._start_agent(prepared)
+            started, choice = self._start_agent(prepared)
             self._start_sidecars(run, prepared, witness=witness)
             self._settle(prepared, started)
         except BaseException as error:
@@ -117,7 +123,7 @@ class Spawner:
             self._reconciler.observer.spawning.discard(run)
         members = self._journal.members.of(run)
         sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
-        return SpawnResult(prepared.group, prepared.session, started.agent, sidecars)
+        return SpawnResult(prepared.group, prepared.session, started.agent, sidecars, choice)
 
     def _record(self, prepared: SpawnPlan) -> None:
         living = self._journal.members.of_living()
@@ -158,7 +164,7 @@ class Spawner:
                 )
             self._journal.note(self._clock.wall(), "spawn-began", run, polecat=prepared.group.address)
 
-    def _start_agent(self, prepared: SpawnPlan) -> StartedPolecat:
+    def _start_agent(self, prepared: SpawnPlan) -> tuple[StartedPolecat, Choice]:
         run_dir = self._town.run_dir(prepared.group.run)
         make_run_dir(run_dir)
         environment = polecat_environment(
@@ -169,7 +175,8 @@ class Spawner:
             prepared.settings.key_env,
             prepared.settings.hook_wait,
         )
-        client_settings: Mapping[str, Any] = session_settings()
+        choice = self._choose_channel(prepared, run_dir, environment)
+        client_settings: Mapping[str, Any] = session_settings(as_string=choice.channel is Channel.HOOKS_STRING)
         briefing = ""
         if prepared.memory and prepared.remember:
             opened = prepared.remember(prepared.memory, prepared.group, prepared.workdir, prepared.task.text)
@@ -195,7 +202,27 @@ class Spawner:
             raise SpawnError(prepared.group.address, _NO_CGROUP)
         self._reconciler.actor.record_polecat(run, started.reaper, started.keeper, started.agent)
         tmux.set_environment(prepared.session, "GT_PANE_ID", started.pane.id)
-        return started
+        return started, choice
+
+    def _choose_channel(self, prepared: SpawnPlan, run_dir: Path, environment: dict[str, str]) -> Choice:
+        """Look at the client, record what was chosen, and give a client that runs mods ours."""
+        choice = choose(prepared.argv, prepared.workdir, environment)
+        if choice.channel is Channel.MOD and ":" in str(run_dir):
+            choice = replace(
+                choice, channel=Channel.HOOKS, reason=f"a colon in {run_dir}: it cannot be a plugin folder"
+            )
+        if choice.channel is Channel.MOD:
+            mod = make_mod(run_dir / "mod", band=prepared.settings.prompt_line)
+            environment[PLUGIN_FOLDERS] = plugin_folders(mod, os.environ)
+        elif own := os.environ.get(PLUGIN_FOLDERS):
+            environment[PLUGIN_FOLDERS] = own
+        self._journal.groups.change(
+            prepared.group.run,
+            channel=str(choice.channel),
+            channel_reason=choice.reason,
+            client_version=choice.version,
+        )
+        return choice
 
     def _contain(self, prepared: SpawnPlan) -> Path | None:
         """The group's own cgroup, where the settings want one and the machine gives it."""

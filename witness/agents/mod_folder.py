@@ -1,0 +1,51 @@
+"""The mod's folder: one copy for each run, since the client writes into it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from witness.agents.hook_entries import interpreter
+from witness.config.resources import hooks_dir
+
+NAME = "gt-witness"
+VARIABLE = "CLAUDE_CODE_PLUGIN_DIRS"
+
+
+def make_mod(folder: Path, *, band: bool) -> Path:
+    """Write a copy of the mod whose server is this installation's.
+
+    Args:
+        folder: must not be there yet.
+        band: whether it draws a line above the prompt.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    shutil.copytree(hooks_dir() / "mod", folder)
+    server = [interpreter(), "-S", "-I", str(hooks_dir() / "gt_mod.py")]
+    (folder / "hooks" / "server.js").write_text(
+        f"export const SERVER = {json.dumps(server)}\nexport const BAND = {json.dumps(band)}\n", encoding="utf-8"
+    )
+    return folder
+
+
+def plugin_folders(own: Path, environ: Mapping[str, str]) -> str:
+    """The value of the client's variable: our copy, and the caller's own folders but for another polecat's copy.
+
+    Args:
+        own: this run's copy.
+        environ: the caller's.
+    """
+    others = [folder for folder in environ.get(VARIABLE, "").split(":") if folder and not _is_ours(Path(folder))]
+    return ":".join([str(own), *others])
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        manifest = json.loads((folder / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("name") == NAME and (folder / "hooks" / "server.js").exists()
