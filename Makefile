@@ -45,6 +45,7 @@ test-real: setup ## the slow tests with real tmux, awkward processes and chaos
 
 e2e: setup ## the real Claude Code against a scripted server (installed once, from npm; CLAUDE_VERSION=… takes another)
 	@.ci/need-claude
+	@. ./.ci/versions; .ci/need-claude "$$CLAUDE_NEWEST"
 	@$(PY) -m pytest -q -m 'e2e' $(ARGS)
 
 e2e-latest: setup ## the same with the newest Claude Code that npm has: it reports, and fails nothing

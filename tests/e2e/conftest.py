@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.clients import claude_program, claude_version
+from tests.clients import claude_program, claude_version, versions
 from tests.e2e.messages_server import MessagesServer
 from witness.agents.hook_settings import session_settings
 from witness.tmux import Tmux
@@ -36,6 +36,15 @@ def claude() -> Path:
     if not CLAUDE.exists():
         pytest.skip(f"Claude Code {claude_version()} is not installed: .ci/need-claude {claude_version()}")
     return CLAUDE
+
+
+@pytest.fixture(params=["CLAUDE", "CLAUDE_NEWEST"])
+def either_claude(request: pytest.FixtureRequest) -> Path:
+    """The client at the pinned version, which knows only hooks, and at the newest tried one, which runs our mod."""
+    version = versions()[request.param]
+    if not claude_program(version).exists():
+        pytest.skip(f"not installed: .ci/need-claude {version}")
+    return claude_program(version)
 
 
 @pytest.fixture

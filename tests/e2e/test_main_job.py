@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.clients import versions
 from tests.e2e.conftest import PERMITTED, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import living_of, make_town, supervised
@@ -28,7 +29,7 @@ def listed(repo: Path) -> dict[str, Any]:
 
 
 def test_an_out_of_scope_edit_is_known_at_the_next_request_and_done_leaves_nothing(
-    claude: Path, server: MessagesServer, home: Path, trust: Callable[[Path], Path], tmp_path: Path
+    either_claude: Path, server: MessagesServer, home: Path, trust: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     town = make_town(tmp_path / "a town")
     repo = trust(town.root / "repo")
@@ -58,7 +59,7 @@ def test_an_out_of_scope_edit_is_known_at_the_next_request_and_done_leaves_nothi
             workdir=repo,
             sidecars="scope:docs/issue.md",
             issue="docs/issue.md",
-            agent=shlex.join([str(claude), *PERMITTED]),
+            agent=shlex.join([str(either_claude), *PERMITTED]),
         )
         group = witness.find("toast")
         server.wait_for(lambda request: "out of scope" in request.news)
@@ -74,3 +75,6 @@ def test_an_out_of_scope_edit_is_known_at_the_next_request_and_done_leaves_nothi
         assert not Tmux(town.socket).has_session(spawned.session)
         said = [decision.sidecar for decision in witness.journal.decisions.injected(spawned.group.run)]
         assert said == ["scope"]
+        served_by_mod = (town.run_dir(spawned.group.run) / "spool" / "mod.json").exists()
+        assert served_by_mod == (witness.find("toast", ended=True).run_state.channel == "mod")
+        assert served_by_mod == (versions()["CLAUDE_NEWEST"] in str(either_claude))
