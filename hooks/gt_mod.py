@@ -224,9 +224,7 @@ class Server:
         try:
             now = time.time_ns()
             head = b"%d-%d 0" % (now, os.getpid())
-            look = spool_writer.ask_looker(
-                ".", head, call.body, self.wait if call.event in gt_hook.COMPLETED else 0
-            )
+            look = spool_writer.ask_looker(".", head, call.body, self.wait if call.event in gt_hook.COMPLETED else 0)
             with queue_files.Locked(".", name=gt_calls.LOCK):
                 # Once the mod may have gone to the hook, whoever is first under the lock records.
                 if call.age() < PATIENCE or not gt_calls.is_recorded(".", call.fields):

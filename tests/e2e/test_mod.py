@@ -85,9 +85,7 @@ def session(work: Path, tmp_path: Path, tmux: Tmux) -> ModSession:
     server = tmp_path / "run" / "mod" / "hooks" / "server.js"
     command = json.loads(server.read_text().partition("SERVER = ")[2].partition("\n")[0])
     program = f"import sys; sys.path.insert(0, {os.path.dirname(command[-1])!r}); {patience}"
-    server.write_text(
-        f"export const SERVER = {json.dumps([*command[:-1], '-c', program])}\nexport const BAND = false\n"
-    )
+    server.write_text(server.read_text().replace(json.dumps(command), json.dumps([*command[:-1], "-c", program])))
     return session
 
 
@@ -203,6 +201,21 @@ def test_an_idle_agent_is_woken_at_once_and_a_half_typed_prompt_stays(
             return len(seen) == 2
 
         wait_until(both_seen, "the receipts in the transcript")
+
+
+def test_other_peoples_hooks_go_on_running(server: MessagesServer, session: ModSession, tmp_path: Path) -> None:
+    """Answered by the mod, an event runs nobody's command hooks: where others have some, ours serves as well."""
+    ran = tmp_path / "ran"
+    settings = json.loads(session.settings.read_text())
+    theirs = {"matcher": "Bash", "hooks": [{"type": "command", "command": f"echo x >>{ran}"}]}
+    settings["hooks"]["PostToolUse"].append(theirs)
+    session.settings.write_text(json.dumps(settings))
+    server.play(session.then("once", use("Bash", command="echo one")), use("Bash", command="echo two"), say("Fin."))
+    session.headless()
+    assert ran.read_text() == "x\n" * 2
+    assert said(server, "once") == [0, 1, 0]
+    assert session.by_hook() - BY_HOOK_ALWAYS == {"PostToolUse"}
+    assert session.names().count("PostToolUse") == 2
 
 
 def test_with_its_server_killed_the_hooks_serve_and_a_new_one_comes(

@@ -291,7 +291,9 @@ def test_an_idle_agent_is_told_by_a_prompt(tmp_path: Path) -> None:
         told = mod.hear("submit")
         assert told["text"] == "[from mayor] there is news"
         assert told["asUser"] is False
-        assert mod.waiting() == []
+        # Printed first, acknowledged then; the queue's lock says when.
+        with queue_files.Locked(str(mod.queue), 20):
+            assert mod.waiting() == []
         # The client refused it: it waits for the next time that the agent is idle.
         mod.post(f"untaken/{told['call']}")
         assert mod.waiting() == ["there is news"]

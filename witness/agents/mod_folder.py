@@ -14,20 +14,22 @@ NAME = "gt-witness"
 VARIABLE = "CLAUDE_CODE_PLUGIN_DIRS"
 
 
-def make_mod(folder: Path, *, band: bool) -> Path:
+def make_mod(folder: Path, *, band: bool, others: bool = False) -> Path:
     """Write a copy of the mod whose server is this installation's.
 
     Args:
         folder: must not be there yet.
         band: whether it draws a line above the prompt.
+        others: whether the client loads other plugins too, whose hooks must go on running beside ours.
 
     Raises:
         OSError: it could not be written.
     """
     shutil.copytree(hooks_dir() / "mod", folder)
     server = [interpreter(), "-S", "-I", str(hooks_dir() / "gt_mod.py")]
+    constants = {"SERVER": server, "BAND": band, "OTHERS": others}
     (folder / "hooks" / "server.js").write_text(
-        f"export const SERVER = {json.dumps(server)}\nexport const BAND = {json.dumps(band)}\n", encoding="utf-8"
+        "".join(f"export const {name} = {json.dumps(value)}\n" for name, value in constants.items()), encoding="utf-8"
     )
     return folder
 
@@ -39,8 +41,12 @@ def plugin_folders(own: Path, environ: Mapping[str, str]) -> str:
         own: this run's copy.
         environ: the caller's.
     """
-    others = [folder for folder in environ.get(VARIABLE, "").split(":") if folder and not _is_ours(Path(folder))]
-    return ":".join([str(own), *others])
+    return ":".join([str(own), *other_folders(environ)])
+
+
+def other_folders(environ: Mapping[str, str]) -> list[str]:
+    """Plugin folders that the caller's environment names, but for a polecat's copy of our mod."""
+    return [folder for folder in environ.get(VARIABLE, "").split(":") if folder and not _is_ours(Path(folder))]
 
 
 def _is_ours(folder: Path) -> bool:

@@ -1,6 +1,6 @@
 // gt-witness inside Claude Code: answers the client's hook events over one Unix socket, in place of a command hook.
 // Whatever goes wrong here ends in next(e), and the command hook does it: each call has one channel.
-import { SERVER, BAND } from './server.js'
+import { SERVER, BAND, OTHERS } from './server.js'
 
 // The server answers within this, or says that it needs longer; else it counts as silent.
 const FIRST = 50
@@ -33,12 +33,37 @@ function remember(list, item) {
   if (list.length > REMEMBERED) list.shift()
 }
 
+// -- other people's hooks ------------------------------------------------------------------------------------------------
+
+// Events for which somebody else's hooks stand in the settings; true: for any, as plugins may bring some. To answer an
+// event ourselves would keep those from running, so such an event is left to the command hooks, ours among them.
+let others = true
+
+const isOurs = (handler) => JSON.stringify(handler).includes('gt_hook.py')
+
+async function lookForOthers($) {
+  try {
+    const { hooks, enabledPlugins } = await $.settings.read()
+    const plugins = Object.entries(enabledPlugins ?? {}).filter(([name]) => !name.startsWith('gt-witness@'))
+    if (OTHERS || plugins.some(([, enabled]) => enabled)) others = true
+    else {
+      const foreign = (entries) => entries.some((entry) => (entry.hooks ?? [entry]).some((each) => !isOurs(each)))
+      others = new Set(Object.keys(hooks ?? {}).filter((event) => foreign(hooks[event])))
+    }
+  } catch {
+    others = true
+  }
+}
+
+const isShared = (event) => others === true || others.has(event)
+
 // -- the server ---------------------------------------------------------------------------------------------------------
 
 // Runs for as long as the server does. Resolves `ready` when it answers, or is known not to.
 async function serve($, ready) {
   let rest = ''
   try {
+    await lookForOthers($)
     const child = $.process.spawn({ argv: SERVER, env: await $.process.hookEnv() })
     for (;;) {
       const { done, value } = await child.next()
@@ -128,6 +153,7 @@ async function ask($, event, body) {
 
 // Answers an event in place of the command hook. `give` makes the client's form of the text.
 async function answer($, event, e, next, give) {
+  if (isShared(event)) return next(e)
   const body = record(e)
   const reply = await ask($, event, body)
   if (!reply) return next(e)
@@ -142,7 +168,7 @@ async function answer($, event, e, next, give) {
 
 // An event that needs no answer: recorded on the way, without waiting. The last one of a session is waited for.
 async function pass($, event, e, next, wait) {
-  if (!socket || Date.now() < until) return next(e)
+  if (!socket || isShared(event) || Date.now() < until) return next(e)
   const noted = note($, event, record(e))
   if (wait) await Promise.race([noted, late(FIRST)])
   return {}
@@ -200,7 +226,10 @@ export const register = (on) => {
   }).catch(($, e, next) => next(e))
   on('classic.PostToolUse', ($, e, next) => tool($, 'PostToolUse', e, next)).catch(($, e, next) => next(e))
   on('classic.PostToolUseFailure', ($, e, next) => tool($, 'PostToolUseFailure', e, next)).catch(($, e, next) => next(e))
-  on('classic.UserPromptSubmit', ($, e, next) => answer($, 'UserPromptSubmit', e, next, context)).catch(($, e, next) => next(e))
+  on('classic.UserPromptSubmit', ($, e, next) => {
+    void lookForOthers($)
+    return answer($, 'UserPromptSubmit', e, next, context)
+  }).catch(($, e, next) => next(e))
   on('classic.SessionStart', ($, e, next) => answer($, 'SessionStart', e, next, context)).catch(($, e, next) => next(e))
   on('classic.Stop', ($, e, next) => answer($, 'Stop', e, next, (text) => ({ block: text }))).catch(($, e, next) => next(e))
   on('classic.SubagentStop', ($, e, next) => pass($, 'SubagentStop', e, next, false)).catch(($, e, next) => next(e))
