@@ -21,8 +21,13 @@ from sidecars.tuning.replay import replay
 from witness.assignment import Assignment
 from witness.clock import SystemClock
 from witness.config.settings import Settings
+from witness.events.effects import Effects
+from witness.events.spool_reader import SpooledEvent
 from witness.names import GroupId
 from witness.process.identity import ProcessId
+
+# What a case says to have been seen of its event, beside what a hook was given.
+_EFFECTS = ("changed", "created", "removed", "generated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
         root = Path(folder).resolve()
         assignment = assignment_of(case, root)
         parts = build_components(kind, gather(kind, assignment), settings, Path(assignment.workdir))
-        moments = [RecordedEvent(1_000.0 + at, f"e{at}", payload_of(event)) for at, event in enumerate(case.events)]
+        moments = [_moment(at, event) for at, event in enumerate(case.events)]
         judge = _Timed(parts.judge)
         try:
             done = replay(replace(parts, judge=judge), assignment, moments)
@@ -136,9 +141,15 @@ class _Timed:
             self.seconds += self._clock.monotonic() - began
 
 
+def _moment(at: int, event: Mapping[str, Any]) -> RecordedEvent:
+    id, time, payload = f"e{at}", 1_000.0 + at, payload_of(event)
+    effects = Effects.from_json(event) if any(key in event for key in _EFFECTS) else None
+    return RecordedEvent(time, id, payload, event=SpooledEvent(id, time, payload, effects=effects))
+
+
 def payload_of(event: Mapping[str, Any]) -> dict[str, Any]:
     """What a hook would have been given for a case's event."""
-    own = ("tool", "failed", "response", "subagent", "cwd")
+    own = ("tool", "failed", "response", "subagent", "cwd", *_EFFECTS)
     payload = {
         "hook_event_name": "PostToolUseFailure" if event.get("failed") else "PostToolUse",
         "tool_name": event["tool"],

@@ -96,7 +96,7 @@ def _warnings(kind: SidecarType) -> list[Problem]:
 def _values(rule: Rule) -> list[str]:
     values = ["tool"]
     if rule.opens or rule.writes or rule.touches or rule.writes_outside or rule.touches_outside:
-        values += ["path", "set"]
+        values += ["path", "done", "set"]
     if rule.command or rule.text or rule.output or rule.code or rule.comments:
         values.append("match")
     if rule.lines_over >= 0 or rule.function_over:

@@ -19,6 +19,7 @@ from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.tuning.estimate import EstimatingJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock
+from witness.events.spool_reader import SpooledEvent
 from witness.journal import Decision, Journal
 
 # The naive way: the whole screen to the model, so often.
@@ -130,7 +131,8 @@ class _Run:
             self._observer.ask()
 
     def _event(self, moment: RecordedEvent) -> list[Observation]:
-        observation = self._reader.read(moment.payload or {}, moment.id, moment.time)
+        event = moment.event or SpooledEvent(moment.id, moment.time, dict(moment.payload or {}))
+        observation = self._reader.see(event)
         if observation is None or observation.prompt or not self._wanted(observation.tool):
             return []
         return [observation]

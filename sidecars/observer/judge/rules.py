@@ -199,8 +199,11 @@ def _path_condition(part: str, chosen: PathSet, inside: bool, excepted: PathSet 
 
     def condition(seen: Observation) -> dict[str, str] | None:
         for path in getattr(seen, part):
+            # What nobody writes by hand is held against nobody, unless it is named.
+            if not inside and path in seen.generated:
+                continue
             if (path in chosen) is inside and not (excepted and path in excepted):
-                return {"path": path, "set": shown}
+                return {"path": path, "done": seen.done(path), "set": shown}
         return None
 
     return condition

@@ -51,6 +51,19 @@ _TOOLS: Mapping[str, str] = {
     "view": "Read",
 }
 WRITERS = frozenset(["Edit", "Write", "NotebookEdit"])
+# What they do is what they say: the others may change any file.
+_TELLING = WRITERS | {
+    "Read",
+    "Grep",
+    "Glob",
+    "LS",
+    "Agent",
+    "WebFetch",
+    "WebSearch",
+    "TodoWrite",
+    "Skill",
+    "AskUserQuestion",
+}
 # They look through folders: what they were pointed at was opened only if it is a file.
 SEARCHERS = frozenset(["Grep", "Glob", "LS"])
 # What opencode calls a tool that the model asked for and was not given.
@@ -75,6 +88,9 @@ _REPEATED_TO_WRITERS = frozenset(["content", "filePath", "type", "llmContent", "
 # Where another folder than the session's was asked for: Codex tells it as the payload's cwd, these in the call.
 _FOLDERS = ("dir_path", "directory", "workdir")
 _PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+_PATCH_MADE = re.compile(r"^\*\*\* Add File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+_PATCH_GONE = re.compile(r"^\*\*\* Delete File: (.+)$", re.MULTILINE)
+_PATCH_MOVED = re.compile(r"^\*\*\* Update File: (.+)\n\*\*\* Move to: ", re.MULTILINE)
 _PATCH_ADDED = re.compile(r"^\+(?!\+\+)(.*)$", re.MULTILINE)
 _PATCH_BY_SHELL = re.compile(r"\s*(?:cd\s+(?P<folder>[\w./~-]+)\s*&&\s*)?apply_patch\s", re.ASCII)
 _PATCH_DONE = "Success. Updated the following files:"
@@ -118,6 +134,11 @@ class Call:
     folder_is_after: bool = False
     subagent: str = ""
 
+    @property
+    def tells_all(self) -> bool:
+        """Whether the call itself says which files it wrote; else only a look at them can."""
+        return self.tool in _TELLING
+
     def files(self) -> tuple[list[str], list[str]]:
         """(opened, written) as they are spelled in the call; nothing for a call that failed."""
         found = [value for key in _PATHS if isinstance(value := self.given.get(key), str) and value]
@@ -128,6 +149,17 @@ class Call:
         if self.tool in SEARCHERS:
             found = [path for path in found if os.path.isfile(os.path.join(self.folder or "", path))]  # noqa: PTH113, PTH118
         return ([], found) if self.tool in WRITERS else (found, [])
+
+    def created_and_removed(self) -> tuple[list[str], list[str]]:
+        """Those of the written files that the client says to be new, or gone."""
+        if self.failed or self.tool not in WRITERS:
+            return [], []
+        created = [first or second for first, second in _PATCH_MADE.findall(self.patch)]
+        gone = [each[1] for each in _PATCH_GONE.finditer(self.patch)]
+        gone += [each[1] for each in _PATCH_MOVED.finditer(self.patch)]
+        if isinstance(self.response, Mapping) and self.response.get("type") == "create":
+            created += self.files()[1]
+        return created, gone
 
     def new_text(self) -> str:
         """What a writing tool has added; lines that stood there before, in any order, are not the agent's doing."""

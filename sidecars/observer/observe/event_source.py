@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 
 from sidecars.definition.sidecar_type import SidecarType, tool_filter
@@ -11,8 +10,6 @@ from sidecars.observer.observe.observation import Observation
 from witness.assignment import Assignment
 from witness.events.spool_reader import SpoolReader
 
-# Clients are known to report some calls twice, close together.
-_REMEMBERED = 256
 # Each event may hold a megabyte: a few at a time keep the memory small, whatever backlog there is.
 _AT_ONCE = 16
 
@@ -32,7 +29,6 @@ class EventWatch:
         self._reader = EventReader(assignment.workdir)
         #: Whether calls of a tool are looked at.
         self.wanted = tool_filter(kind.tools)
-        self._known: deque[tuple[str, str, str]] = deque(maxlen=_REMEMBERED)
         self._judged = frozenset(judged)
         #: The last prompt that was typed to the agent, empty when none came by.
         self.prompt = ""
@@ -52,10 +48,7 @@ class EventWatch:
         found = []
         for event in events:
             self.count += 1
-            if event.key in self._known or event.id in self._judged:
-                continue
-            self._known.append(event.key)
-            observation = self._reader.read(event.payload, event.id, event.time, event.cut)
+            observation = None if event.id in self._judged else self._reader.see(event)
             if observation is None:
                 continue
             if observation.prompt:

@@ -7,18 +7,35 @@ subagents'. What each client calls its tools and fields stands in ``client_calls
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sidecars.observer.observe.client_calls import PROMPTED, folder_before, read_call
+from sidecars.observer.observe.client_calls import PROMPTED, Call, folder_before, read_call
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.sanitize import excerpt, plain, without_own_words
 from sidecars.syntax.shell import ShellReading, read_shell
+from witness.events.effects import Effects
+from witness.events.spool_reader import SpooledEvent
 
 # Enough for a judge to see what a call was about; keeps a model's prompt far under the API's price step at 100k tokens.
 TEXT_LIMIT = 12_000
 OUTPUT_LIMIT = 4_000
+# Calls whose second report, or whose effects, may still come.
+_REMEMBERED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The files that a call wrote, as an observation has them."""
+
+    paths: tuple[str, ...]
+    created: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()
+    seen: str = "client"
 
 
 class EventReader:
@@ -31,9 +48,58 @@ class EventReader:
     def __init__(self, workdir: str) -> None:
         self._roots = tuple(dict.fromkeys((os.path.abspath(workdir), os.path.realpath(workdir))))  # noqa: PTH100
         self._home = str(Path.home())
+        self._known: deque[tuple[str, str, str]] = deque(maxlen=_REMEMBERED)
+        self._awaited: deque[Observation] = deque(maxlen=_REMEMBERED)
+
+    def see(self, event: SpooledEvent) -> Observation | None:
+        """The completed action that an event tells of, with what was seen of it; None when it tells of none.
+
+        Clients are known to report some calls twice: the second report is none. What was seen too late for its event is
+        an action of its own, with the time of the call.
+        """
+        if event.of:
+            return self._late(event)
+        if event.key in self._known:
+            return None
+        self._known.append(event.key)
+        observation = self.read(
+            event.payload, event.id, event.time, event.cut, effects=event.effects, awaited=event.awaited
+        )
+        if observation is not None and event.awaited:
+            self._awaited.append(observation)
+        return observation
+
+    def _late(self, event: SpooledEvent) -> Observation | None:
+        if event.effects is None or not (event.effects.changed or event.effects.created or event.effects.removed):
+            return None
+        call = next((each for each in self._awaited if each.id == event.of), None)
+        if call is None:
+            call = Observation(event.of, int(event.of.partition("-")[0]) / 1e9, tool="Bash", seen="read")
+        if call.seen == "client":
+            return None  # it has told by itself
+        written = self._looked_at(event.effects)
+        return Observation(
+            event.id,
+            call.time,
+            tool=call.tool,
+            failed=call.failed,
+            written=written.paths,
+            created=written.created,
+            removed=written.removed,
+            generated=written.generated,
+            seen=written.seen,
+            subagent=call.subagent,
+        )
 
     def read(
-        self, payload: Mapping[str, Any], id: str = "", time: float = 0.0, cut: bool = False, cwd_before: str = ""
+        self,
+        payload: Mapping[str, Any],
+        id: str = "",
+        time: float = 0.0,
+        cut: bool = False,
+        cwd_before: str = "",
+        effects: Effects | None = None,
+        awaited: bool = False,
     ) -> Observation | None:
         """The completed action that a payload tells of, None when it tells of none.
 
@@ -43,7 +109,10 @@ class EventReader:
             time: wall clock of the event.
             cut: the payload is incomplete.
             cwd_before: where the agent's shell stood before the call, empty when nobody has recorded it.
+            effects: what was seen of the call, None when nobody looked.
+            awaited: somebody still looks: what the call may have written is not told from its text.
         """
+        cwd_before = cwd_before or (effects.cwd_before if effects else "")
         if payload.get("hook_event_name") in PROMPTED:
             prompt, short = excerpt(without_own_words(plain(_text(payload.get("prompt")))), TEXT_LIMIT)
             return Observation(id, time, tool="UserPromptSubmit", prompt=prompt, cut=cut or short)
@@ -53,12 +122,13 @@ class EventReader:
         if call.command:  # how far a command came that failed, its text does not tell
             named = ShellReading() if call.failed else read_shell(call.command)
         else:
-            opened, written = call.files()
-            named = ShellReading(tuple(opened), tuple(written))
+            opened, may_write = call.files()
+            named = ShellReading(tuple(opened), tuple(may_write))
         folder = None if call.folder is None else os.path.join(self._roots[0], call.folder)  # noqa: PTH118
         if call.folder_is_after and (cwd_before or call.folder):
             folder = cwd_before or folder_before(call.folder or "", named.folder)
-        raw = "".join(text for _, text in named.texts) if call.command else call.new_text()
+        written = self._written(call, named, folder, effects, awaited)
+        raw = self._written_out(named, folder, written.paths) if call.command else call.new_text()
         text, short = excerpt(without_own_words(plain(raw)), TEXT_LIMIT)
         output, short_too = excerpt(without_own_words(plain(call.answer(OUTPUT_LIMIT))), OUTPUT_LIMIT)
         command, cut_command = excerpt(plain(call.command), TEXT_LIMIT)
@@ -68,7 +138,11 @@ class EventReader:
             tool=call.tool,
             failed=call.failed,
             opened=self._spelled(named.opened, folder),
-            written=() if call.running else self._spelled(named.may_write, folder),
+            written=written.paths,
+            created=written.created,
+            removed=written.removed,
+            generated=written.generated,
+            seen=written.seen,
             command=command,
             text=text,
             lines_written=sum(1 for line in raw.splitlines() if line.strip()),
@@ -76,6 +150,42 @@ class EventReader:
             subagent=call.subagent,
             cut=cut or short or short_too or cut_command,
         )
+
+    def _written(
+        self, call: Call, named: ShellReading, folder: str | None, effects: Effects | None, awaited: bool
+    ) -> _Written:
+        """What a call wrote: what its own tool says, else what was seen, else what its text says."""
+        paths = self._spelled(named.may_write, folder)
+        if call.tells_all:
+            made, gone = (self._spelled(each, folder) for each in call.created_and_removed())
+            new = self._looked_at(effects).created if effects else ()
+            return _Written(paths, (*made, *(path for path in paths if path in new and path not in made)), gone)
+        if effects is not None:
+            written = self._looked_at(effects)
+            return replace(written, paths=self._with_links(written.paths, named.may_write, folder))
+        return _Written(() if awaited or call.running else paths, seen="read")
+
+    def _looked_at(self, effects: Effects) -> _Written:
+        def relative(paths: Iterable[str]) -> tuple[str, ...]:
+            # There are no links in the way to what a look has told.
+            return tuple(self._relative(os.path.join(self._roots[0], path)) for path in paths)  # noqa: PTH118
+
+        created, removed = relative(effects.created), relative(effects.removed)
+        paths = (*relative(effects.changed), *created, *removed)
+        return _Written(paths, created, removed, relative(effects.generated), "effect")
+
+    def _with_links(self, written: tuple[str, ...], named: Iterable[str], folder: str | None) -> tuple[str, ...]:
+        """Also the names by which the command has called what was written, where links lead there."""
+        found = dict.fromkeys(written)
+        for path in named:
+            spellings = self._spelled([path], folder)
+            if any(spelling in found for spelling in spellings):
+                found |= dict.fromkeys(spellings)
+        return tuple(found)
+
+    def _written_out(self, named: ShellReading, folder: str | None, written: tuple[str, ...]) -> str:
+        """What a command's own text has put into files."""
+        return "".join(text for path, text in named.texts if not set(self._spelled([path], folder)).isdisjoint(written))
 
     def _spelled(self, paths: Iterable[str], cwd: str | None) -> tuple[str, ...]:
         if cwd is None:  # a relative name could be anybody's

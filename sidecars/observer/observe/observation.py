@@ -16,7 +16,12 @@ class Observation:
         tool: name of the tool, in Claude Code's vocabulary whatever the client calls it; empty for a pane.
         failed: the tool call failed.
         opened: files that it opened, relative to the agent's workdir, absolute outside of it.
-        written: files that it changed, made or removed, spelled likewise.
+        written: files that it changed, created or removed, spelled likewise.
+        created: those of them that did not stand there before.
+        removed: those of them that do not stand there any longer.
+        generated: those of them that nobody writes by hand: what git ignores, caches, installed packages.
+        seen: how ``written`` is known: ``effect`` it was looked at, ``client`` the client's tool says so, ``read``
+            the command says so, and it holds if the command did it.
         command: the shell command, empty for other tools.
         text: what it wrote (new text only), empty when nothing.
         lines_written: number of non-blank lines in ``text``.
@@ -33,6 +38,10 @@ class Observation:
     failed: bool = False
     opened: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()
+    seen: str = "client"
     command: str = ""
     text: str = ""
     lines_written: int = 0
@@ -45,6 +54,12 @@ class Observation:
     def paths(self) -> tuple[str, ...]:
         """Every file that the action opened or wrote."""
         return self.opened + self.written
+
+    def done(self, path: str) -> str:
+        """What was done to one of its files, as a sentence goes on after the file's name."""
+        if path not in self.written:
+            return "was opened"
+        return "was removed" if path in self.removed else "was created" if path in self.created else "was changed"
 
     def rendered(self) -> str:
         """The action as a judge reads it; a verdict must quote from here."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from witness.errors import UsageError
-from witness.events.spool_reader import parse_record
+from witness.events.spool_reader import SpooledEvent, parse_record
 
 # Between two captured screens in one file.
 FRAME = "\f"
@@ -25,12 +25,14 @@ class RecordedEvent:
         id: unique in the recording.
         payload: what a hook was given; None for a screen.
         screen: the pane's text; None for an event.
+        event: the event as it stands in a spool, with what was seen of the call; None for others.
     """
 
     time: float
     id: str
     payload: Mapping[str, Any] | None = field(default=None, repr=False)
     screen: str | None = field(default=None, repr=False)
+    event: SpooledEvent | None = field(default=None, repr=False)
 
 
 def read_events(path: Path) -> list[RecordedEvent]:
@@ -45,7 +47,7 @@ def read_events(path: Path) -> list[RecordedEvent]:
             for line in file:
                 event = parse_record(line)
                 if event is not None:
-                    events.append(RecordedEvent(event.time, event.id, event.payload))
+                    events.append(RecordedEvent(event.time, event.id, event.payload, event=event))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     return _sorted(events, path)

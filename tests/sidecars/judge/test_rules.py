@@ -74,7 +74,8 @@ def test_the_first_rule_that_holds_is_reported() -> None:
 def test_a_verdict_says_what_it_found_and_quotes_it() -> None:
     rule = Rule("r", writes=("@not",), confidence=Confidence.LOW, snippet="s")
     (verdict,) = RulesJudge([rule], SETS).judge([EDIT])
-    assert dict(verdict.values) == {"tool": "Edit", "path": "src/private/x.py", "set": "src/private/**"}
+    found = {"tool": "Edit", "path": "src/private/x.py", "done": "was changed", "set": "src/private/**"}
+    assert dict(verdict.values) == found
     assert verdict.confidence is Confidence.LOW
     assert quoted_from(verdict.evidence, [EDIT]) == "e"
 
