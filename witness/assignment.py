@@ -40,7 +40,9 @@ class Assignment:
         agent: the agent's process; the sidecar ends when it ends.
         task: the issue or task text that the polecat was given, empty when none.
         variables: the molecule's resolved variables.
-        overrides: fields of the type that town, rig, project or molecule override.
+        overrides: fields of the type that whoever starts it by hand overrides.
+        definition: the type's definition as ``witness.trust`` wrote it when the polecat was spawned; empty for a
+            sidecar that finds its type by itself.
     """
 
     group: GroupId
@@ -58,6 +60,7 @@ class Assignment:
     task: str = ""
     variables: dict[str, str] = field(default_factory=dict)
     overrides: dict[str, Any] = field(default_factory=dict)
+    definition: str = ""
 
     @property
     def spool(self) -> Path:

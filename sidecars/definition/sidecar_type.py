@@ -147,6 +147,9 @@ class SidecarType:
         snippets: pre-written texts by name.
         folders: where its files stand, the nearest first.
         origins: where each field was set, as ``file:line``.
+        files: files of its own folders that its context names, by name.
+        programs: the project's files that its command names, and the SHA-256 of each as it was trusted.
+        withheld: one line for each layer of the project that does not count.
     """
 
     name: str
@@ -176,6 +179,9 @@ class SidecarType:
     snippets: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    programs: Mapping[str, str] = field(default_factory=dict)
+    withheld: tuple[str, ...] = ()
 
     @property
     def asks_model(self) -> bool:

@@ -1,51 +1,18 @@
-"""Finding a sidecar type and putting its layers together; the nearest wins, field by field.
-
-From far to near: shipped, the town's folder, the town's settings, the rig's folder, the rig's settings, the project's
-folder, then whatever the molecule overrides.
-"""
+"""A sidecar type from its definition: the layers that count, field by field, the nearest last."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sidecars.definition.rule_reader import SHIPPED, read_rules
+from sidecars.definition.rule_reader import read_rules
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.definition.type_schema import FIELDS
-from witness.config.yaml_document import Document, load_yaml
-from witness.errors import DeclarationError, NotFoundError, Problem
-
-OWN_FOLDER = Path(".gt") / "sidecars"
-_PARTS = ("sidecar.yaml", "prompt.md", "snippets.yaml")
-
-
-def type_folders(town: Path | None, rig: str, workdir: Path | None) -> list[Path]:
-    """The folders in which types are looked for, the farthest first."""
-    folders = [SHIPPED]
-    if town is not None:
-        folders.append(town / OWN_FOLDER)
-        if rig:
-            folders.append(town / rig / OWN_FOLDER)
-    if workdir is not None:
-        folders += [place / OWN_FOLDER for place in _project(workdir)]
-    return list(dict.fromkeys(folders))
-
-
-def _project(workdir: Path) -> list[Path]:
-    """The folders from the repository's top down to the working directory."""
-    above = [workdir, *workdir.parents]
-    top = next((at for at, place in enumerate(above) if (place / ".git").exists()), 0)
-    return above[top::-1]
-
-
-def type_names(town: Path | None = None, rig: str = "", workdir: Path | None = None) -> list[str]:
-    """Every type that is known from here, in order of their names."""
-    names: set[str] = set()
-    for folder in type_folders(town, rig, workdir):
-        if folder.is_dir():
-            names.update(place.name for place in folder.iterdir() if any((place / part).is_file() for part in _PARTS))
-    return sorted(names)
+from witness.assignment import Assignment
+from witness.config.yaml_document import Document
+from witness.errors import DeclarationError, Problem, UsageError, WitnessError
+from witness.trust import Definition, resolve
 
 
 def load_type(
@@ -55,36 +22,66 @@ def load_type(
     workdir: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     own: Path | None = None,
+    *,
+    believe: bool = False,
 ) -> SidecarType:
-    """Put a type together from all its layers.
-
-    Args:
-        name: the type's name.
-        town: the town's root, None outside of any.
-        rig: the rig's name.
-        workdir: where the agent works; its ``.gt/sidecars`` is the project's layer.
-        overrides: fields given by a molecule or by the command line; they beat every file.
-        own: one more folder of this very type, nearer than all others.
+    """Find a type and read it; the arguments are those of ``witness.trust.resolve``.
 
     Raises:
         NotFoundError: no folder of that name stands anywhere.
         DeclarationError: a layer is wrong; every fault is named with file, line and key.
     """
-    folders = [folder / name for folder in type_folders(town, rig, workdir)]
-    if own is not None and own.resolve() not in [folder.resolve() for folder in folders]:
-        folders.append(own)
-    layers = [folder for folder in folders if _is_type(folder)]
-    if not layers:
-        known = ", ".join(type_names(town, rig, workdir))
-        raise NotFoundError("sidecar type", name, f"known here are {known}")
-    layers.reverse()
-    made = _merge(name, tuple(layers), _documents(folders, town, rig, overrides))
+    return read_type(resolve(name, town, rig, workdir, overrides=overrides, own=own, believe=believe))
+
+
+def assigned_type(assignment: Assignment) -> SidecarType:
+    """The type that a sidecar was given when its polecat was spawned; one without looks for it now.
+
+    Raises:
+        NotFoundError, DeclarationError: as ``load_type``.
+        UsageError: what it was given is no definition.
+    """
+    if not assignment.definition:
+        town = Path(assignment.town) if assignment.town else None
+        workdir = Path(assignment.workdir)
+        return load_type(assignment.type, town, assignment.group.rig, workdir, assignment.overrides)
+    try:
+        return read_type(Definition.from_json(assignment.definition))
+    except ValueError as error:
+        raise UsageError(f"the assignment of {assignment.name}: {error}") from error
+
+
+def changed_since(assignment: Assignment) -> str:
+    """What has become of the files since the definition was fixed, in one line; empty when it is the same."""
+    if not assignment.definition:
+        return ""
+    fixed = Definition.from_json(assignment.definition)
+    town = Path(assignment.town) if assignment.town else None
+    try:
+        now = resolve(assignment.type, town, assignment.group.rig, Path(assignment.workdir))
+        if now.digest == fixed.digest and now.withheld == fixed.withheld:
+            return ""
+        before, after = ({each.path: each for each in one.documents} for one in (fixed, now))
+        paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+        what = ", ".join(paths) or "; ".join(now.withheld) or "a program that its command names"
+    except WitnessError as error:
+        what = " ".join(str(error).split())
+    return f"its type has changed since the polecat was spawned, and what was fixed then stays: {what}"
+
+
+def read_type(definition: Definition) -> SidecarType:
+    """The type that a definition describes.
+
+    Raises:
+        DeclarationError: it is wrong; every fault is named with file, line and key.
+    """
+    made = _merge(definition, definition.documents)
     if problems := _contradictions(made):
         raise DeclarationError(problems)
     return made
 
 
-def _merge(name: str, layers: tuple[Path, ...], documents: Iterator[Document]) -> SidecarType:
+def _merge(definition: Definition, documents: Iterable[Document]) -> SidecarType:
     merged: dict[str, Any] = {}
     snippets: dict[str, str] = {}
     origins: dict[str, str] = {}
@@ -100,40 +97,16 @@ def _merge(name: str, layers: tuple[Path, ...], documents: Iterator[Document]) -
             origins[key] = f"{document.path}:{line}" if (line := document.lines.get(key, 0)) else document.path
     if problems:
         raise DeclarationError(problems)
-    return SidecarType(name=name, snippets=snippets, origins=origins, folders=layers, **merged)
-
-
-def _is_type(place: Path) -> bool:
-    return any((place / part).is_file() for part in _PARTS)
-
-
-def _documents(
-    folders: list[Path], town: Path | None, rig: str, overrides: Mapping[str, Any] | None
-) -> Iterator[Document]:
-    for place in folders:
-        prompt = place / "prompt.md"
-        if prompt.is_file():
-            try:
-                yield Document(str(prompt), {"prompt": prompt.read_text(encoding="utf-8")})
-            except (OSError, UnicodeDecodeError) as error:
-                raise DeclarationError([Problem(f"cannot be read: {error}", str(prompt))]) from error
-        yield load_yaml(place / "sidecar.yaml")
-        yield load_yaml(place / "snippets.yaml")
-        if town is not None and place.parent == town / OWN_FOLDER:
-            yield from _settings(town / "settings" / "witness.yaml", place.name)
-        if town is not None and rig and place.parent == town / rig / OWN_FOLDER:
-            yield from _settings(town / rig / "settings" / "witness.yaml", place.name)
-    yield Document("overrides", dict(overrides or {}))
-
-
-def _settings(path: Path, name: str) -> Iterator[Document]:
-    document = load_yaml(path)
-    types = document.values.get("types")
-    own = types.get(name) if isinstance(types, dict) else None
-    if isinstance(own, dict):
-        prefix = f"types.{name}."
-        lines = {key[len(prefix) :]: line for key, line in document.lines.items() if key.startswith(prefix)}
-        yield Document(str(path), own, lines)
+    return SidecarType(
+        name=definition.name,
+        snippets=snippets,
+        origins=origins,
+        folders=tuple(map(Path, definition.folders)),
+        files=definition.files,
+        programs=definition.programs,
+        withheld=definition.withheld,
+        **merged,
+    )
 
 
 def _fields(document: Document, problems: list[Problem]) -> dict[str, Any]:

@@ -44,6 +44,8 @@ def command(
     rig = town.rig_of(workdir.resolve()) if town else ""
     bare, _, inline = name.partition(":")
     kind = load_type(bare, town.root if town else None, rig, workdir.resolve(), {"pane": "only"})
+    for line in kind.withheld:
+        click.echo(f"gt-sidecar: {line}", err=True)
     if judge:
         kind = variant(kind, judge)
     if interval:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecars.definition.sidecar_type import Rule, SidecarType
-from sidecars.definition.type_loader import load_type
+from sidecars.definition.type_loader import assigned_type
 from sidecars.observer.context import Context, gather
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.inject.gate import Gates
@@ -62,7 +62,7 @@ def assemble(assignment: Assignment) -> Components:
     """
     town = Path(assignment.town) if assignment.town else None
     workdir = Path(assignment.workdir)
-    kind = load_type(assignment.type, town, assignment.group.rig, workdir, assignment.overrides)
+    kind = assigned_type(assignment)
     settings = load_settings(town, assignment.group.rig) if town else Settings()
     material = gather(kind, assignment)
     return build_components(kind, material, settings, workdir)

@@ -4,8 +4,9 @@ It is single-threaded, opens nothing that a child must not share, and is the onl
 ended is written to ``RUN_DIR/exits/NAME.json`` and told to whoever is connected. It ends by itself when it has had
 neither children nor callers for a while.
 
-The protocol is one JSON object a line on a Unix socket: ``{"assignment","run","name","marker","run_dir"}`` is answered
-by ``{"pid","started"}`` or ``{"error"}``; news come as ``{"kind": "ready"|"exited", "run","name","pid","started"}``.
+The protocol is one JSON object a line on a Unix socket: ``{"assignment","text","run","name","marker","run_dir"}`` is
+answered by ``{"pid","started"}`` or ``{"error"}``; news come as ``{"kind": "ready"|"exited", "run","name","pid",
+"started"}``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import NoReturn
 
 from sidecars.observer.looker_pool import LookerPool
 from witness.assignment import Assignment
-from witness.files import make_folder, open_log, open_regular, read_text, replace_file
+from witness.files import make_folder, open_log, open_regular, replace_file
 from witness.names import MARKER_VARIABLE
 
 _IDLE_SECONDS = 60.0
@@ -95,10 +96,6 @@ def _own_marker(marker: str) -> None:
     if room and len(encoded) <= len(os.environ.get(MARKER_VARIABLE, "")):
         ctypes.memmove(room, encoded + b"\0", len(encoded) + 1)
     os.environ[MARKER_VARIABLE] = marker
-
-
-def _read_assignment(path: str) -> Assignment:
-    return Assignment.from_json(read_text(path, below=Path(path).parents[2]))
 
 
 class ForkServer:
@@ -175,7 +172,7 @@ class ForkServer:
     def _look_for(self, request: dict[str, str]) -> None:
         """Have what the observed agent's calls do to the files looked at."""
         try:
-            workdir = _read_assignment(request["assignment"]).workdir
+            workdir = Assignment.from_json(request["text"]).workdir
             self._lookers.add(f"{request['run_dir']}/spool", workdir)
         except (OSError, ValueError, KeyError, TypeError) as error:
             # Sidecars then go by what a command says, as everywhere where nobody looks.
@@ -199,24 +196,24 @@ class ForkServer:
             self._leaving = not self._children
             return {"leaving": self._leaving}
         run, name, run_dir = request["run"], request["name"], request["run_dir"]
-        assignment, marker = request["assignment"], request["marker"]
+        assignment, text, marker = request["assignment"], request["text"], request["marker"]
         ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if pid == 0:
             os.close(ready_read)
-            self._become(assignment, name, run_dir, marker, ready_write)
+            self._become(assignment, text, name, run_dir, marker, ready_write)
         os.close(ready_write)
         child = _Child(run, name, run_dir, _start_ticks(pid))
         self._children[pid] = child
         self._selector.register(ready_read, selectors.EVENT_READ, pid)
         return {"pid": pid, "started": child.started}
 
-    def _become(self, assignment: str, name: str, run_dir: str, marker: str, ready: int) -> NoReturn:
+    def _become(self, assignment: str, text: str, name: str, run_dir: str, marker: str, ready: int) -> NoReturn:
         """The child's whole life. It never returns into the nursery's loop."""
 
         def observe() -> int:
             _own_marker(marker)
-            return self._observe(assignment, marker, name, ready)
+            return self._observe(assignment, text, marker, name, ready)
 
         self._live(observe, ready, Path(run_dir) / "logs" / f"{name}.log", Path(run_dir).parent)
 
@@ -272,7 +269,7 @@ class ForkServer:
         os.close(null)
 
     @staticmethod
-    def _observe(assignment: str, marker: str, name: str, ready: int) -> int:
+    def _observe(assignment: str, text: str, marker: str, name: str, ready: int) -> int:
         import setproctitle
 
         from sidecars.observer.process import run
@@ -286,7 +283,8 @@ class ForkServer:
             os.write(ready, b"r")
             os.close(ready)
 
-        return run(_read_assignment(assignment), tell_ready)
+        # The file is for people and for a journal that is made anew; an agent can write it, so it is not believed here.
+        return run(Assignment.from_json(text), tell_ready)
 
     def _is_ready(self, handle: int, pid: int) -> None:
         said = os.read(handle, 1)

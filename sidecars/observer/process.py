@@ -42,6 +42,7 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
             for source in vigil.sources():
                 selector.register(source, selectors.EVENT_READ)
             ready()
+            vigil.tell_changes()
             while not vigil.agent_ended:
                 vigil.look()
                 vigil.rest(selector)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import selectors
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+from sidecars.definition.type_loader import changed_since
 from sidecars.observer.factory import Components, build_components
 from sidecars.observer.heartbeat import Heartbeat
 from sidecars.observer.observe.agent_liveness import AgentLife
@@ -80,6 +82,12 @@ class SidecarRunner:
         run, name = self._assignment.group.run, self._assignment.name
         if self._journal.sidecars.count_start(run, name) > _STARTS and (seen := self._events.look()):
             self._observer.pass_over(seen, self._events.position)
+
+    def tell_changes(self) -> None:
+        """Say in one line that what declares the type now is not what it was when the polecat was spawned."""
+        if changed := changed_since(self._assignment):
+            sys.stderr.write(f"sidecar {self._assignment.name}: {changed}\n")
+            self._observer.note("definition-changed", changed)
 
     def _close_judge(self) -> None:
         self._parts.judge.close()

@@ -51,11 +51,11 @@ def lint(place: str, town: Path | None = None, rig: str = "", workdir: Path | No
     folder = path if path.is_dir() else path.parent
     if path.exists() and (folder / "sidecar.yaml").is_file():
         # A folder anywhere is looked over as the project's own.
-        kind = load_type(folder.resolve().name, town, rig, workdir, own=folder)
+        kind = load_type(folder.resolve().name, town, rig, workdir, own=folder, believe=True)
     elif "/" in place or path.suffix:
         raise UsageError(f"{place}: no sidecar.yaml there")
     else:
-        kind = load_type(place, town, rig, workdir)
+        kind = load_type(place, town, rig, workdir, believe=True)
     return Finding(kind, tuple(_warnings(kind)), tuple(explain(rule) for rule in kind.rules))
 
 

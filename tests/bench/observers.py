@@ -16,7 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from sidecars.definition.type_loader import SHIPPED, load_type
+from sidecars.definition.rule_reader import SHIPPED
+from sidecars.definition.type_loader import load_type
 from sidecars.observer.context import gather
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.observe.events import EventReader

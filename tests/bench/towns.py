@@ -13,11 +13,11 @@ from typing import Self
 
 from tests.programs import alive
 from witness import Town, Witness
-from witness.declare.argument_kinds import OWN_FOLDER, shipped_types
 from witness.ipc import client
 from witness.journal import Member, MemberKind, MemberState
 from witness.process.identity import ProcessId
 from witness.process.table import Markers, read_table
+from witness.trust import OWN_FOLDER, shipped_types
 
 # What a person would declare; a checkout that lacks one of them measures the same number of another.
 _USUAL = ("specs:spec.md", "tools", "scope", "conventions")

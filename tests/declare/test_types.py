@@ -6,14 +6,19 @@ from pathlib import Path
 import pytest
 
 from witness.config.town import Town
-from witness.declare.argument_kinds import find_type, resolve_specs, shipped_types
+from witness.declare.argument_kinds import resolve_specs
 from witness.errors import DeclarationError, NotFoundError
+from witness.trust import resolve, shipped_types
 
 
 def _make_type(folder: Path, name: str, text: str = "summary: x\n") -> Path:
     (folder / name).mkdir(parents=True)
     (folder / name / "sidecar.yaml").write_text(text)
     return folder / name
+
+
+def nearest(name: str, town: Town, rig: str, workdir: Path) -> Path:
+    return Path(resolve(name, town.root, rig, workdir).folders[0])
 
 
 @pytest.fixture
@@ -25,20 +30,20 @@ def test_the_nearest_type_is_found(town: Town, tmp_path: Path) -> None:
     work = tmp_path / "work" / "deep"
     work.mkdir(parents=True)
     in_town = _make_type(town.root / ".gt" / "sidecars", "mine")
-    assert find_type("mine", town, "rig", work) == in_town
+    assert nearest("mine", town, "rig", work) == in_town
     in_rig = _make_type(town.root / "rig" / ".gt" / "sidecars", "mine")
-    assert find_type("mine", town, "rig", work) == in_rig
-    assert find_type("mine", town, "other", work) == in_town
+    assert nearest("mine", town, "rig", work) == in_rig
+    assert nearest("mine", town, "other", work) == in_town
     in_project = _make_type(work.parent / ".gt" / "sidecars", "mine")
-    assert find_type("mine", town, "rig", work) == in_rig, "the folder above belongs to no repository"
+    assert nearest("mine", town, "rig", work) == in_rig, "the folder above belongs to no repository"
     (work.parent / ".git").mkdir()
-    assert find_type("mine", town, "rig", work) == in_project
+    assert nearest("mine", town, "rig", work) == in_project
 
 
 def test_an_unknown_type_names_the_known_ones(town: Town) -> None:
     _make_type(town.root / ".gt" / "sidecars", "frobnicate")
     with pytest.raises(NotFoundError, match=r"did you mean frobnicate\? known types: .*frobnicate"):
-        find_type("frobnicat", town)
+        resolve("frobnicat", town.root)
 
 
 def test_shipped_types_are_found_without_importing_them() -> None:
@@ -69,9 +74,9 @@ def test_missing_types_and_files_come_with_the_faults_of_the_text(town: Town, tm
 def test_specs_that_stand_are_returned(town: Town, tmp_path: Path) -> None:
     _make_type(town.root / ".gt" / "sidecars", "papers", "argument: files\n")
     (tmp_path / "a.md").touch()
-    (spec,) = resolve_specs("papers:a.md", "--sidecars", town=town, workdir=tmp_path)
+    (spec,) = resolve_specs("papers:a.md", "--sidecars", town=town, workdir=tmp_path).specs
     assert (spec.name, spec.argument) == ("papers", "a.md")
-    (absolute,) = resolve_specs(f"papers:{tmp_path}/*.md", "--sidecars", town=town, workdir=Path("/"))
+    (absolute,) = resolve_specs(f"papers:{tmp_path}/*.md", "--sidecars", town=town, workdir=Path("/")).specs
     assert absolute.argument == f"{tmp_path}/*.md"
 
 

@@ -182,13 +182,13 @@ def test_a_bad_configuration_is_told_by_its_code(home: Home) -> None:
     assert "no-such-type" in home.log()
 
 
-def test_a_file_that_is_no_assignment_is_a_crash_with_a_trace_in_the_log(home: Home) -> None:
+def test_a_text_that_is_no_assignment_is_a_crash_with_a_trace_in_the_log(home: Home) -> None:
     process = home.start()
     home.await_news("ready", process)
-    (home.run_dir / "sidecars" / "torn.json").write_text("{")
     answer = home.nursery._ask(
         {
             "assignment": str(home.run_dir / "sidecars" / "torn.json"),
+            "text": "{",
             "run": "run1",
             "name": "torn",
             "marker": "main/toast/x",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sidecars.definition.rule_reader import SHIPPED
 from sidecars.definition.sidecar_type import variant
-from sidecars.definition.type_loader import SHIPPED, load_type
+from sidecars.definition.type_loader import load_type
 from sidecars.tuning.cases import CASES_FILE, load_cases
 from sidecars.tuning.evaluate import evaluate
 from sidecars.tuning.lint import lint

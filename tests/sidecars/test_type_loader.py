@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from sidecars.definition.sidecar_type import Confidence
-from sidecars.definition.type_loader import load_type, type_names
+from sidecars.definition.type_loader import load_type
 from witness.errors import DeclarationError, NotFoundError
+from witness.trust import type_names
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -48,7 +49,7 @@ def test_a_type_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_an_unknown_type_names_those_that_are_known() -> None:
-    with pytest.raises(NotFoundError, match=r"no sidecar type named 'nope': known here are .*scope"):
+    with pytest.raises(NotFoundError, match=r"no sidecar type named 'nope': .*known types: .*scope"):
         load_type("nope")
 
 
@@ -63,7 +64,7 @@ def test_an_unknown_type_names_those_that_are_known() -> None:
         ("holdout: 2\n", "holdout: must be a number from 0 to 1"),
         ("context: [wiki]\n", "context: 'wiki' is not a source"),
         ("poll: 1s\npoll: 2s\n", "sidecar.yaml:2: poll: stands twice, first in line 1"),
-        ("- a\n", "sidecar.yaml:1: must hold a mapping"),
+        ("- a\n", "sidecar.yaml:1: the file must hold a mapping"),
         ("a: [\n", "not YAML"),
         ("rules: 3\n", "rules: must be a list of rules"),
         ("rules:\n- x\n", "sidecar.yaml:2: rules.0: a rule is a mapping"),

@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "peek": ("witness.cli.peek:peek", "read a polecat's pane"),
     "polecat": ("witness.cli.polecat:polecat", "spawn, list and nuke polecats with their sidecars"),
     "prompt": ("witness.cli.prompt:prompt", "render, parse and lint prompts made of typed blocks"),
-    "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, log, costs, replay and eval of sidecars"),
+    "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, trust, log, costs, replay and eval of sidecars"),
     "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
 }
 # Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -27,3 +28,9 @@ def open_journal(town: Town) -> Journal:
 def own_group() -> GroupId | None:
     """The group that this very process runs in, None outside of polecats."""
     return GroupId.from_marker(os.environ.get(MARKER_VARIABLE, ""))
+
+
+def tell_withheld(lines: Iterable[str]) -> None:
+    """Say which declarations of a project do not count, one line each."""
+    for line in lines:
+        click.echo(f"gt: {line}", err=True)

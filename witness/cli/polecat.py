@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from witness.api import NukeResult, Witness
-from witness.cli.context import print_json
+from witness.cli.context import print_json, tell_withheld
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
 from witness.cli.memory_provider import memory_provider
@@ -85,6 +85,7 @@ def spawn(
     )
     with undone_when_told_to_end(), Witness(_town_for(workdir)) as witness:
         spawned = witness.spawn_request(order)
+    tell_withheld(spawned.withheld)
     if as_json:
         print_json(spawned.as_json())
         return

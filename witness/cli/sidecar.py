@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from witness.cli.context import print_json
+from witness.cli.context import print_json, tell_withheld
 from witness.cli.sidecar_ledger import costs, log
+from witness.cli.sidecar_trust import trust
 from witness.cli.sidecar_tuning import eval_command, replay_command
 from witness.config.town import Town
 from witness.errors import DeclarationError, Problem, TownNotFoundError, UsageError
@@ -16,11 +17,12 @@ from witness.errors import DeclarationError, Problem, TownNotFoundError, UsageEr
 
 @click.group()
 def sidecar() -> None:
-    """Types, lint, log, costs, replay and eval of sidecars.
+    """Types, lint, trust, log, costs, replay and eval of sidecars.
 
     \b
     gt sidecar types --explain scope
     gt sidecar lint .gt/sidecars/naming
+    gt sidecar trust .gt/sidecars/naming
     gt sidecar eval scope
     gt sidecar replay --transcript session.jsonl --type specs:docs/api-spec.md
     gt sidecar log toast
@@ -32,6 +34,7 @@ sidecar.add_command(log)
 sidecar.add_command(costs)
 sidecar.add_command(replay_command)
 sidecar.add_command(eval_command)
+sidecar.add_command(trust)
 
 
 def here(rig: str = "") -> tuple[Path | None, str]:
@@ -49,7 +52,9 @@ def here(rig: str = "") -> tuple[Path | None, str]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def types(explain: str | None, rig: str, as_json: bool) -> None:
     """List the sidecar types that are known here, or explain one."""
-    from sidecars.definition.type_loader import load_type, type_names
+    from sidecars.definition.type_loader import load_type
+    from witness.trust import type_names
+    from witness.trust.definition import withheld
 
     root, rig = here(rig)
     if explain:
@@ -58,7 +63,8 @@ def types(explain: str | None, rig: str, as_json: bool) -> None:
     rows = []
     for name in type_names(root, rig, Path.cwd()):
         try:
-            kind = load_type(name, root, rig, Path.cwd())
+            kind = load_type(name, root, rig, Path.cwd(), believe=True)
+            tell_withheld(withheld(name, root, rig, Path.cwd()))
         except DeclarationError as error:
             click.echo(f"{name} cannot be used: {error.problems[0]}", err=True)
             continue

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.definition.type_loader import load_type
+from sidecars.definition.type_loader import assigned_type
 from sidecars.observer.context.files import find
 from sidecars.observer.context.gather import gather
 from witness.assignment import Assignment
@@ -31,9 +31,7 @@ def documents(assignment: Assignment, place: Path) -> dict[str, str]:
         NotFoundError: its type is gone, or it has no documents.
         DeclarationError: a document that its argument names is missing.
     """
-    town = Path(assignment.town) if assignment.town else None
-    workdir = Path(assignment.workdir)
-    kind = load_type(assignment.type, town, assignment.group.rig, workdir, assignment.overrides)
+    kind = assigned_type(assignment)
     found: dict[str, str] = {}
     for source in kind.context:
         found |= _files(kind, source, assignment) or _made(kind, source, assignment, place)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witness.cli.context import print_json
+from witness.cli.context import print_json, tell_withheld
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
@@ -90,6 +90,7 @@ def _replay(
     root, rig, settings = _settings()
     place = workdir or _recorded_in(moments) or Path.cwd()
     kind = load_type(name, root, rig, place)
+    tell_withheld(kind.withheld)
     if judge:
         kind = variant(kind, judge)
     assignment = replace(private_assignment(name, argument, place.resolve(), run_dir), task=task)
@@ -161,6 +162,7 @@ def eval_command(cases: str, judge: str, compare: tuple[str, str] | None, as_jso
             raise NotFoundError("file of cases", cases, f"write {CASES_FILE} beside its sidecar.yaml")
     loaded = load_cases(path)
     kind = load_type(loaded[0].type, root, rig, Path.cwd())
+    tell_withheld(kind.withheld)
     names = list(compare) if compare else [judge or kind.judge]
     scores = {name: evaluate(loaded, variant(kind, name), settings) for name in names}
     if as_json:

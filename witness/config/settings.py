@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,7 @@ class Settings:
         prices: dollars for a million tokens by model, ``{beginning of its id: {input, output, written, cached}}``, for
             models that are not in the sidecars' own list.
         types: overrides of sidecar types, ``{type: {field: value}}``.
+        trust: folders whose projects may declare whatever they like of sidecar types, relative to the town's root.
     """
 
     containment: str = "auto"
@@ -112,6 +113,7 @@ class Settings:
     day_calls: int = 5000
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    trust: tuple[str, ...] = ()
 
 
 _DURATIONS = frozenset(
@@ -153,6 +155,21 @@ def _prices(value: Any) -> Any:
     return value
 
 
+def _types(value: Any) -> Any:
+    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
+        raise ValueError("write it as {type: {field: value}}")
+    return value
+
+
+def _folders(value: Any) -> Any:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise ValueError("write it as a list of folders")
+    return tuple(value)
+
+
+_SHAPED: Mapping[str, Callable[[Any], Any]] = {"prices": _prices, "types": _types, "trust": _folders}
+
+
 def _convert(name: str, value: Any) -> Any:
     default = getattr(Settings(), name)
     if name in _DURATIONS:
@@ -162,12 +179,8 @@ def _convert(name: str, value: Any) -> Any:
                 f"at least {_SHORTEST_INTERVAL * 1000:.0f}ms: a Witness that never sleeps keeps a core busy"
             )
         return seconds
-    if name == "types":
-        if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
-            raise ValueError("write it as {type: {field: value}}")
-        return value
-    if name == "prices":
-        return _prices(value)
+    if name in _SHAPED:
+        return _SHAPED[name](value)
     if isinstance(default, bool) or isinstance(value, bool):
         if isinstance(default, bool) and isinstance(value, bool):
             return value

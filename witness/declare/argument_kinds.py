@@ -1,80 +1,36 @@
-"""Which sidecar types exist, and whether the files that a spec names are there. What they mean, sidecars know."""
+"""Which sidecars a spec means: the definition of each type, and whether the files that it names are there."""
 
 from __future__ import annotations
 
-import difflib
 import glob
-import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from witness.config.town import Town
-from witness.config.yaml_document import load_yaml
 from witness.declare.sidecar_spec import SidecarSpec, read_entries
 from witness.declare.source import Source
 from witness.errors import DeclarationError, NotFoundError
-
-TYPE_FILE = "sidecar.yaml"
-# Where towns, rigs and projects keep types of their own, or override fields of shipped ones.
-OWN_FOLDER = Path(".gt") / "sidecars"
+from witness.trust import Definition, resolve
 
 
-def shipped_types() -> Path:
-    """The folder of the types that ride along; found without importing a line of the sidecars' code."""
-    spec = importlib.util.find_spec("sidecars")
-    places = spec.submodule_search_locations if spec else None
-    if not places:
-        raise NotFoundError("package", "sidecars", "reinstall gt-witness")
-    return Path(places[0]) / "types"
+@dataclass(frozen=True, slots=True)
+class ResolvedSidecars:
+    """What a spec string means here and now.
 
-
-def type_folders(town: Town | None, rig: str = "", workdir: Path | None = None) -> list[Path]:
-    """The folders that hold types, nearest first: project, rig, town, shipped."""
-    folders: list[Path] = []
-    if workdir is not None:
-        folders += [place / OWN_FOLDER for place in _project(workdir)]
-    if town is not None:
-        if rig:
-            folders.append(town.root / rig / OWN_FOLDER)
-        folders.append(town.root / OWN_FOLDER)
-    folders.append(shipped_types())
-    return list(dict.fromkeys(folders))
-
-
-def _project(workdir: Path) -> Iterator[Path]:
-    """The working directory and what is above it, up to the repository's top."""
-    above = [workdir, *workdir.parents]
-    top = next((at for at, place in enumerate(above) if (place / ".git").exists()), 0)
-    yield from above[: top + 1]
-
-
-def find_type(name: str, town: Town | None = None, rig: str = "", workdir: Path | None = None) -> Path:
-    """The nearest folder of a sidecar type.
-
-    Raises:
-        NotFoundError: no such type; the message names those that exist, and a near one first.
+    Args:
+        specs: the sidecars.
+        definitions: the definition of each type among them, by name.
     """
-    folders = type_folders(town, rig, workdir)
-    for folder in folders:
-        if (folder / name / TYPE_FILE).is_file():
-            return folder / name
-    known = sorted({path.parent.name for folder in folders for path in folder.glob(f"*/{TYPE_FILE}")})
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = (f"did you mean {near[0]}? " if near else "") + f"known types: {', '.join(known) or 'none'}"
-    raise NotFoundError("sidecar type", name, hint)
 
+    specs: tuple[SidecarSpec, ...] = ()
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
 
-def _argument_kind(name: str, folders: list[Path]) -> str:
-    """What the type says its argument is (``files``, ``text``, ``none``); empty when it does not say."""
-    for folder in folders:
-        try:
-            document = load_yaml(folder / name / TYPE_FILE)
-        except DeclarationError:
-            continue  # the sidecars' own linter names file and line
-        if isinstance(kind := document.values.get("argument"), str):
-            return kind
-    return ""
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """One line for each declaration of the project that does not count."""
+        return tuple(line for each in self.definitions.values() for line in each.withheld)
 
 
 def argument_files(argument: str) -> list[str]:
@@ -100,8 +56,8 @@ def _readable(path: Path) -> bool:
 
 def resolve_specs(
     text: str, source: str | Source, *, town: Town | None = None, rig: str = "", workdir: Path
-) -> tuple[SidecarSpec, ...]:
-    """Read a spec string and check that every type and every file it names exists.
+) -> ResolvedSidecars:
+    """Read a spec string, put together what declares its types, and check that every file it names exists.
 
     Args:
         text: as for ``parse_specs``.
@@ -114,17 +70,22 @@ def resolve_specs(
     """
     place = source if isinstance(source, Source) else Source(source)
     specs, problems = read_entries(text, place)
-    folders = type_folders(town, rig, workdir)
+    definitions: dict[str, Definition] = {}
     for spec in specs:
         try:
-            find_type(spec.type, town, rig, workdir)
+            definition = definitions.get(spec.type) or resolve(spec.type, town.root if town else None, rig, workdir)
         except NotFoundError as error:
             problems.append(place.problem(str(error)))
             continue
-        problems += map(place.problem, _argument_faults(spec, _argument_kind(spec.type, folders), workdir))
+        except DeclarationError as error:
+            problems += [problem for problem in error.problems if problem not in problems]
+            continue
+        definitions[spec.type] = definition
+        kind = definition.fields().get("argument")
+        problems += map(place.problem, _argument_faults(spec, str(kind or ""), workdir))
     if problems:
         raise DeclarationError(problems)
-    return specs
+    return ResolvedSidecars(specs, definitions)
 
 
 def _argument_faults(spec: SidecarSpec, kind: str, workdir: Path) -> list[str]:

@@ -9,12 +9,14 @@ from typing import Any
 from witness.assignment import Assignment
 from witness.clock import SystemClock
 from witness.config.town import Town
+from witness.errors import WitnessError
 from witness.files import read_text
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState, RunState
 from witness.launch.polecat import read_started
 from witness.names import GroupId
 from witness.process.identity import ProcessId
 from witness.process.table import Markers, command_line, is_alive, read_table
+from witness.trust import resolve
 
 _LEADERS = (("reaper", MemberKind.REAPER), ("keeper", MemberKind.REAPER), ("agent", MemberKind.AGENT))
 
@@ -111,7 +113,6 @@ def _record(
                 run_state=RunState(
                     task=known.task if known else "",
                     variables=known.variables if known else {},
-                    overrides={each.type: each.overrides for each in assignments},
                 ),
             )
         )
@@ -124,7 +125,18 @@ def _record(
             journal.members.add(
                 Member(group.run, each.name, MemberKind.SIDECAR, state, process, each.type, each.argument, since=now)
             )
+        _fix_types(town, journal, group, assignments)
         journal.note(clock.wall(), "recorded-anew", group.run, polecat=group.address)
+
+
+def _fix_types(town: Town, journal: Journal, group: GroupId, assignments: list[Assignment]) -> None:
+    """What the types were at the spawn is lost: the copy in the run's folder is one that the agent can write."""
+    for each in assignments:
+        try:
+            definition = resolve(each.type, town.root, group.rig, Path(each.workdir))
+        except WitnessError:
+            continue  # its sidecar says why, when it is started
+        journal.definitions.fix(group.run, each.type, definition.digest, definition.to_json())
 
 
 def _assignments(run_dir: Path) -> list[Assignment]:

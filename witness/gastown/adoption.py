@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from witness.clock import Clock
 from witness.config.settings import load_settings
 from witness.config.town import Town
-from witness.declare.argument_kinds import resolve_specs
+from witness.declare.argument_kinds import ResolvedSidecars, resolve_specs
 from witness.declare.molecule import Molecule
-from witness.declare.sidecar_spec import SidecarSpec
 from witness.declare.source import Source
 from witness.errors import NotFoundError
 from witness.files import make_folder, read_text, replace_file
@@ -28,12 +27,12 @@ class Declared:
     """The sidecars that a polecat's work asks for.
 
     Args:
-        specs: them; empty when none are asked for.
+        sidecars: them; empty when none are asked for.
         molecule: the file that declares them, empty when none does.
         variables: the molecule's values.
     """
 
-    specs: tuple[SidecarSpec, ...] = ()
+    sidecars: ResolvedSidecars = field(default_factory=ResolvedSidecars)
     molecule: str = ""
     variables: Mapping[str, str] | None = None
 
@@ -99,18 +98,27 @@ def adopt(
                     task=bead.task,
                     bead=bead.id,
                     variables=dict(declared.variables or {}),
-                    overrides=settings.types,
                 ),
             )
         )
         journal.members.add(
             Member(group.run, "agent", MemberKind.AGENT, MemberState.RUNNING, sighting.agent, since=now)
         )
-        for spec in declared.specs:
+        for spec in declared.sidecars.specs:
             journal.members.add(
                 Member(group.run, spec.name, MemberKind.SIDECAR, type=spec.type, argument=spec.argument)
             )
-        journal.note(clock.wall(), "followed", group.run, polecat=group.address, bead=bead.id)
+        for name, definition in declared.sidecars.definitions.items():
+            journal.definitions.fix(group.run, name, definition.digest, definition.to_json())
+        journal.note(
+            clock.wall(),
+            "followed",
+            group.run,
+            polecat=group.address,
+            bead=bead.id,
+            types=journal.definitions.digests(group.run),
+            withheld=list(declared.sidecars.withheld),
+        )
     _show_hooks_the_way(town, group.run, sighting.session, settings.hook_wait)
     return group.run
 

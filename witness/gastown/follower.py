@@ -166,7 +166,7 @@ class Follower:
         address = f"{sighting.rig}/{sighting.polecat}"
         try:
             declared = declared_for(self._town, sighting, bead)
-            if declared.specs:
+            if declared.sidecars.specs:
                 adopt(self._town, self._journal, self._clock, sighting, bead, declared)
                 self._set_renewed(sighting.rig, sighting.polecat, False)
                 return

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from witness.errors import JournalCorruptError, JournalError, JournalMovedError
 from witness.journal.decisions import DecisionLog
+from witness.journal.definitions import DefinitionTable
 from witness.journal.groups import GroupTable
 from witness.journal.members import MemberTable
 from witness.journal.records import Event
@@ -45,6 +46,7 @@ class Journal:
         sidecars: what each sidecar leaves to its successor.
         queues: how far each queue's delivery ledger was read.
         town: what is remembered of the whole town.
+        definitions: what each run's sidecar types are.
     """
 
     def __init__(self, path: Path, patience: float | None = None) -> None:
@@ -73,6 +75,7 @@ class Journal:
         self.sidecars = SidecarTable(self)
         self.queues = QueueTable(self)
         self.town = TownTable(self)
+        self.definitions = DefinitionTable(self)
 
     def __enter__(self) -> Self:
         return self

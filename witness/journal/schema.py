@@ -149,4 +149,11 @@ STEPS: tuple[str, ...] = (
     ALTER TABLE groups ADD COLUMN channel_reason TEXT NOT NULL DEFAULT '';
     ALTER TABLE groups ADD COLUMN client_version TEXT NOT NULL DEFAULT '';
     """,
+    # What each sidecar type was when its polecat was spawned; most polecats share theirs.
+    """
+    CREATE TABLE definitions (digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE types_of_run (
+        run TEXT NOT NULL, type TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (run, type)
+    ) WITHOUT ROWID;
+    """,
 )

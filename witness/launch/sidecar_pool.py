@@ -161,6 +161,7 @@ class SidecarPool:
             raise SpawnError(assignment.name, f"its assignment cannot be written: {error}") from error
         request = {
             "assignment": str(path),
+            "text": text,
             "run": assignment.group.run,
             "name": assignment.name,
             "marker": assignment.group.marker,

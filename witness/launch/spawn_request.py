@@ -13,7 +13,7 @@ from typing import Any
 
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
-from witness.declare.argument_kinds import resolve_specs
+from witness.declare.argument_kinds import ResolvedSidecars, resolve_specs
 from witness.declare.molecule import Molecule
 from witness.declare.sidecar_spec import SidecarSpec
 from witness.declare.source import Source
@@ -85,13 +85,18 @@ class SpawnPlan:
     session: str
     workdir: Path
     argv: tuple[str, ...]
-    specs: tuple[SidecarSpec, ...]
+    sidecars: ResolvedSidecars
     variables: Mapping[str, str]
     molecule: str
     task: Task
     memory: str
     remember: MemoryProvider | None
     settings: Settings
+
+    @property
+    def specs(self) -> tuple[SidecarSpec, ...]:
+        """The sidecars that it gets."""
+        return self.sidecars.specs
 
 
 def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
@@ -113,11 +118,11 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         problems += error.problems
     except UsageError as error:
         problems.append(Problem(str(error)))
-    specs: tuple[SidecarSpec, ...] = ()
+    sidecars = ResolvedSidecars()
     try:
         text, source = _sidecars(order, molecule, given, settings)
         if workdir.is_dir():
-            specs = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
+            sidecars = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
     except DeclarationError as error:
         problems += [problem for problem in error.problems if problem not in problems]
     argv, problem = _agent(order.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT, workdir)
@@ -139,7 +144,7 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         session,
         workdir,
         argv,
-        specs,
+        sidecars,
         variables,
         str(molecule.path) if molecule else "",
         task,

@@ -203,6 +203,7 @@ class Executor:
             task=group.run_state.task,
             variables=dict(group.run_state.variables),
             overrides=dict(group.run_state.overrides.get(member.type, {})),
+            definition=self._journal.definitions.of(group.id.run, member.type),
         )
 
     # -- reports ----------------------------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ class SpawnResult:
         agent: the agent's process.
         sidecars: the sidecars as recorded.
         channel: how its client is to record events and tell it something; not proven yet.
+        withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
     """
 
     group: GroupId
@@ -63,6 +64,7 @@ class SpawnResult:
     agent: ProcessId
     sidecars: tuple[Member, ...]
     channel: Choice
+    withheld: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The form that ``gt polecat spawn --json`` promises."""
@@ -123,7 +125,9 @@ class Spawner:
             self._reconciler.observer.spawning.discard(run)
         members = self._journal.members.of(run)
         sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
-        return SpawnResult(prepared.group, prepared.session, started.agent, sidecars, choice)
+        return SpawnResult(
+            prepared.group, prepared.session, started.agent, sidecars, choice, prepared.sidecars.withheld
+        )
 
     def _record(self, prepared: SpawnPlan) -> None:
         living = self._journal.members.of_living()
@@ -147,7 +151,6 @@ class Spawner:
                         worker=me,
                         task=prepared.task.text,
                         variables=dict(prepared.variables),
-                        overrides=prepared.settings.types,
                     ),
                 )
             )
@@ -162,7 +165,16 @@ class Spawner:
                 self._journal.members.add(
                     Member(run, spec.name, MemberKind.SIDECAR, type=spec.type, argument=spec.argument)
                 )
-            self._journal.note(self._clock.wall(), "spawn-began", run, polecat=prepared.group.address)
+            for name, definition in prepared.sidecars.definitions.items():
+                self._journal.definitions.fix(run, name, definition.digest, definition.to_json())
+            self._journal.note(
+                self._clock.wall(),
+                "spawn-began",
+                run,
+                polecat=prepared.group.address,
+                types=self._journal.definitions.digests(run),
+                withheld=list(prepared.sidecars.withheld),
+            )
 
     def _start_agent(self, prepared: SpawnPlan) -> tuple[StartedPolecat, Choice]:
         run_dir = self._town.run_dir(prepared.group.run)

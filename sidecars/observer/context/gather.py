@@ -41,9 +41,8 @@ def gather(kind: SidecarType, assignment: Assignment) -> Context:
         if name == "files":
             material = _add_documents(material, find([rest], workdir, wanted=False), workdir)
         elif name == "own":
-            own = next((path for folder in kind.folders if (path := folder / rest).is_file()), None)
-            if own is not None:
-                material = replace(material, documents=(*material.documents, (rest, read_text(own))))
+            if rest in kind.files:
+                material = replace(material, documents=(*material.documents, (rest, kind.files[rest])))
         else:
             material = _SOURCES[source](material, assignment)
     return material

@@ -20,13 +20,18 @@ from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from sidecars.programs import TOKEN_VARIABLE, end_tree, has_ended
 from witness.clock import Clock, SystemClock
+from witness.errors import DeclarationError
 from witness.journal.records import Usage
 from witness.names import MARKER_VARIABLE
+from witness.trust.definition import file_digest
 
 _LONGEST_ANSWER = 64 << 10
 _LONGEST_COMPLAINT = 300
-# Gas Town's variables would let a `gt` that the program calls speak in the polecat's name; keys are not its business.
-_SCRUBBED = ("GT_", "TMUX", "CLAUDE", "ANTHROPIC_", "BD_", "BEADS_")
+# All that it finds of our environment. A key may have any name, and Gas Town's variables would let a `gt` that the
+# program calls speak in the polecat's name.
+_GIVEN = frozenset(
+    ["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR", MARKER_VARIABLE]
+)
 
 
 class CommandJudge:
@@ -58,7 +63,7 @@ class CommandJudge:
         began = self._clock.monotonic()
         try:
             verdict = self._ask(seen)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, DeclarationError) as error:
             verdict = Verdict(False, error=f"command: {' '.join(str(error).split())[:_LONGEST_COMPLAINT]}")
         return [replace(verdict, usage=Usage(seconds=self._clock.monotonic() - began))]
 
@@ -69,6 +74,9 @@ class CommandJudge:
             "observations": [asdict(observation) | {"rendered": observation.rendered()} for observation in seen],
         }
         # Files, not pipes: a program that does not read its question, or complains at length, blocks nobody.
+        for path, digest in self._kind.programs.items():
+            if file_digest(Path(path)) != digest:
+                raise ValueError(f"{path} has changed since it was trusted, and is not run")
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
             given.write(json.dumps(question, ensure_ascii=False).encode("utf-8", "replace"))
             given.seek(0)
@@ -131,7 +139,5 @@ class CommandJudge:
 
 
 def _environment(token: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_SCRUBBED)}
-    if marker := os.environ.get(MARKER_VARIABLE):
-        kept[MARKER_VARIABLE] = marker
+    kept = {name: value for name, value in os.environ.items() if name in _GIVEN or name.startswith("LC_")}
     return kept | {TOKEN_VARIABLE: token}
