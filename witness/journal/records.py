@@ -29,7 +29,6 @@ class MemberState(StrEnum):
     FAILED = "FAILED"
     STOPPING = "STOPPING"
     STOPPED = "STOPPED"
-    EXITED = "EXITED"
     LOST = "LOST"
 
 

@@ -1,7 +1,21 @@
-"""The two lives: of a member (one process) and of a group (a polecat with its sidecars).
+"""The states of a member (one process) and of a group (a polecat with its sidecars).
+
+Theory of operation. A group is recorded, then its members: a reaper, a keeper and an agent (the leaders) and any
+number of sidecars. What a member or a group *is* stands in its state; what somebody *wants* of it (run, done, nuke) is an intent
+of the group, and what the patrol *thinks* of it (zombie classes) an opinion: three separate columns of the journal.
+
+A leader has a short life. It is DECLARED with its group, RUNNING once the reaper has reported its pid, and is never
+tried again: that it has ended is the end of the run, which is a matter of the group (ZOMBIE, then NUKING). A sidecar is
+tried again: SPAWNING until its first sign of life, RUNNING, BACKOFF between a crash and the next try, FAILED when it
+crashed too often within the settings' window; FAILED decays by itself (``reset``). Both end alike: STOPPING is written
+before the first signal, STOPPED after the check that nothing is left, LOST where something was. LOST is no resting
+place: the next round stops it again.
+
+A group is SPAWNING until all its members run, DEGRADED while a sidecar does not, DONE from the agent's own word until
+its grace is over, ZOMBIE when it cannot go on, NUKING from the intent to the proof, NUKED at the end. Only NUKED is final.
 
 Every change of state anywhere goes through ``next_member`` or ``next_group``. A pair that is not listed raises and
-changes nothing. Where an event leads to different states for different kinds of member, there is a table for each.
+changes nothing; every pair that is listed is taken by the executor or the plan (``tests/supervise/test_states.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +36,6 @@ class MemberEvent(StrEnum):
     SPAWN_FAILED = "spawn_failed"
     EXITED = "exited"
     HUNG = "hung"
-    VANISHED = "vanished"
     RETRY_DUE = "retry_due"
     RETRIES_SPENT = "retries_spent"
     RESET = "reset"
@@ -53,36 +66,29 @@ class IllegalMoveError(WitnessError):
 
 _S, _E = MemberState, MemberEvent
 
+# Ending is the same for every process; what may follow LOST is another try to end it.
+_ENDING: Mapping[MemberState, Mapping[MemberEvent, MemberState]] = {
+    _S.STOPPING: {_E.TREE_GONE: _S.STOPPED, _E.SURVIVORS: _S.LOST},
+    _S.LOST: {_E.STOP: _S.STOPPING},
+    _S.STOPPED: {},
+}
 _SIDECAR: Mapping[MemberState, Mapping[MemberEvent, MemberState]] = {
-    _S.DECLARED: {_E.SPAWN: _S.SPAWNING, _E.ADOPTED: _S.RUNNING, _E.STOP: _S.STOPPED},
+    _S.DECLARED: {_E.SPAWN: _S.SPAWNING, _E.STOP: _S.STOPPED},
     _S.SPAWNING: {
         _E.READY: _S.RUNNING,
         _E.SPAWN_FAILED: _S.BACKOFF,
         _E.EXITED: _S.BACKOFF,
-        _E.VANISHED: _S.LOST,
         _E.STOP: _S.STOPPING,
     },
-    _S.RUNNING: {
-        _E.EXITED: _S.BACKOFF,
-        _E.HUNG: _S.BACKOFF,
-        _E.VANISHED: _S.LOST,
-        _E.STOP: _S.STOPPING,
-    },
+    _S.RUNNING: {_E.EXITED: _S.BACKOFF, _E.HUNG: _S.BACKOFF, _E.STOP: _S.STOPPING},
     _S.BACKOFF: {_E.RETRY_DUE: _S.SPAWNING, _E.RETRIES_SPENT: _S.FAILED, _E.STOP: _S.STOPPING},
-    _S.STOPPING: {_E.TREE_GONE: _S.STOPPED, _E.SURVIVORS: _S.LOST},
-    _S.STOPPED: {},
-    _S.EXITED: {},
     _S.FAILED: {_E.RESET: _S.SPAWNING, _E.STOP: _S.STOPPING},
-    _S.LOST: {_E.ADOPTED: _S.RUNNING, _E.TREE_GONE: _S.STOPPED, _E.STOP: _S.STOPPING},
+    **_ENDING,
 }
-# The polecat itself and its reaper are never respawned: their end is the end of the run.
 _LEADER: Mapping[MemberState, Mapping[MemberEvent, MemberState]] = {
-    **_SIDECAR,
-    _S.SPAWNING: {**_SIDECAR[_S.SPAWNING], _E.EXITED: _S.EXITED, _E.SPAWN_FAILED: _S.EXITED},
-    _S.RUNNING: {_E.EXITED: _S.EXITED, _E.VANISHED: _S.LOST, _E.STOP: _S.STOPPING},
-    _S.BACKOFF: {},
-    _S.FAILED: {},
-    _S.EXITED: {_E.STOP: _S.STOPPING},
+    _S.DECLARED: {_E.ADOPTED: _S.RUNNING, _E.STOP: _S.STOPPED},
+    _S.RUNNING: {_E.STOP: _S.STOPPING},
+    **_ENDING,
 }
 
 _G, _F = GroupState, GroupEvent
