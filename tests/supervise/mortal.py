@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import witness.api
+import witness.api.witness
 import witness.daemon.loop
 from witness.api import Witness
 from witness.config.town import Town
@@ -47,7 +47,7 @@ class MortalJournal(Journal):
 def main() -> None:
     *what, town_text, step, MortalJournal.moment = sys.argv[1:]
     MortalJournal.step = int(step)
-    witness.daemon.loop.Journal = witness.api.Journal = MortalJournal  # type: ignore[misc]
+    witness.daemon.loop.Journal = witness.api.witness.Journal = MortalJournal  # type: ignore[misc]
     town = Town.at(Path(town_text))
     if what[0] == "serve":
         serve(town, linger=False)

@@ -1,18 +1,20 @@
 """The states of a member (one process) and of a group (a polecat with its sidecars).
 
 Theory of operation. A group is recorded, then its members: a reaper, a keeper and an agent (the leaders) and any
-number of sidecars. What a member or a group *is* stands in its state; what somebody *wants* of it (run, done, nuke) is an intent
-of the group, and what the patrol *thinks* of it (zombie classes) an opinion: three separate columns of the journal.
+number of sidecars. What a member or a group *is* stands in its state; what somebody *wants* of it (run, done, nuke)
+is an intent of the group, and what the patrol *thinks* of it (zombie classes) an opinion: three separate columns of
+the journal.
 
 A leader has a short life. It is DECLARED with its group, RUNNING once the reaper has reported its pid, and is never
-tried again: that it has ended is the end of the run, which is a matter of the group (ZOMBIE, then NUKING). A sidecar is
-tried again: SPAWNING until its first sign of life, RUNNING, BACKOFF between a crash and the next try, FAILED when it
-crashed too often within the settings' window; FAILED decays by itself (``reset``). Both end alike: STOPPING is written
-before the first signal, STOPPED after the check that nothing is left, LOST where something was. LOST is no resting
-place: the next round stops it again.
+tried again: that it has ended is the end of the run, which is a matter of the group (ZOMBIE, then NUKING). A sidecar
+is tried again: SPAWNING until its first sign of life, RUNNING, BACKOFF between a crash and the next try, FAILED when
+it crashed too often within the settings' window; FAILED decays by itself (``reset``). Both end alike: STOPPING is
+written before the first signal, STOPPED after the check that nothing is left, LOST where something was. LOST is no
+resting place: the next round stops it again.
 
 A group is SPAWNING until all its members run, DEGRADED while a sidecar does not, DONE from the agent's own word until
-its grace is over, ZOMBIE when it cannot go on, NUKING from the intent to the proof, NUKED at the end. Only NUKED is final.
+its grace is over, ZOMBIE when it cannot go on, NUKING from the intent to the proof, NUKED at the end. Only NUKED is
+final.
 
 Every change of state anywhere goes through ``next_member`` or ``next_group``. A pair that is not listed raises and
 changes nothing; every pair that is listed is taken by the executor or the plan (``tests/supervise/test_states.py``).
