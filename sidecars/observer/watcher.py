@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import selectors
 import sys
 from contextlib import ExitStack
@@ -13,12 +14,12 @@ from sidecars.definition.type_loader import changed_since
 from sidecars.observer.factory import Components, build_components
 from sidecars.observer.heartbeat import Heartbeat
 from sidecars.observer.observe.agent_liveness import AgentLife
-from sidecars.observer.observe.event_source import EventWatch
+from sidecars.observer.observe.event_source import EventWatch, passed_over
 from sidecars.observer.observe.pane import PaneWatch
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
 from witness.events.spool_reader import WakeSocket
-from witness.files import make_folder
+from witness.files import make_folder, replace_file
 from witness.journal import Journal
 from witness.prompts.blocks import TEXT, present
 from witness.tmux import Tmux
@@ -53,6 +54,9 @@ class SidecarRunner:
             self._beat = enter(Heartbeat(assignment.heartbeat, self._clock))
             Path(assignment.run_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
             make_folder(assignment.spool, below=assignment.run_dir)
+            if kind.instant:
+                passes = assignment.spool / f"{assignment.name}.passes"
+                replace_file(passes, json.dumps(passed_over(kind)), durable=False, below=assignment.run_dir)
             self._wakes = enter(WakeSocket(assignment.spool, assignment.name, asked=kind.instant))
         except BaseException:
             self._stack.close()

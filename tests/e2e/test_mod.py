@@ -293,3 +293,21 @@ def test_an_older_client_ignores_it_and_runs_the_hooks(
     assert said(server, "once") == [0, 1]
     assert not (session.spool / "mod.json").exists()
     assert "PostToolUse" in session.names()
+
+
+def test_after_a_tool_that_no_sidecar_looks_at_nobody_waits(
+    server: MessagesServer, session: ModSession, work: Path
+) -> None:
+    """It is recorded all the same; as soon as something waits, the next such call is asked about too."""
+    (session.spool / "scope.passes").write_text('["Read"]')
+    read = use("Read", file_path=str(work / "app.py"))
+
+    def then_nudge(request: Request) -> Block:
+        session.nudge("once")
+        return use("Bash", command="sleep 0.3")
+
+    server.play(read, then_nudge, use("Read", file_path=str(work / "app.py")), say("Fin."))
+    session.headless()
+    assert sum(said(server, "once")) == 1
+    assert session.names().count("PostToolUse") == 3
+    assert session.by_hook() <= BY_HOOK_ALWAYS

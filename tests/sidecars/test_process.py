@@ -148,6 +148,14 @@ def test_rubbish_in_the_spool_costs_nothing(observed: Assignment, start: Callabl
     assert len(sidecar.said()) == 1
 
 
+def test_it_says_which_tools_it_never_looks_at(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
+    """So that nobody waits for its verdict after one of them; those that scope declares are never among them."""
+    start(observed)
+    passed = set(json.loads((observed.spool / f"{observed.name}.passes").read_text()))
+    assert "Glob" in passed
+    assert not passed & {"Read", "Bash", "Write", "Edit", "MultiEdit", "NotebookEdit"}
+
+
 def test_its_heartbeat_stands_before_it_is_ready(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
     start(observed)
     assert float(observed.heartbeat.read_text()) > 0

@@ -8,7 +8,6 @@ does not answer runs the command hook; without either, the pane is watched and t
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from witness.agents.clients import CLAUDE, Channel, client_for, program_at
+from witness.files import read_json
 
 #: The first version that runs mods without being asked to.
 MODS_SINCE = (2, 1, 287)
@@ -104,8 +104,8 @@ def client_version(argv: Sequence[str], environ: Mapping[str, str]) -> str:
         return program.name
     for folder in program.parents[:3]:
         with suppress(OSError, ValueError):
-            package = json.loads((folder / "package.json").read_text(encoding="utf-8"))
-            if str(package.get("name", "")).endswith("claude-code"):
+            package = read_json(folder / "package.json", follow=True, owners=())
+            if isinstance(package, dict) and str(package.get("name", "")).endswith("claude-code"):
                 return _first_version(str(package.get("version", "")))
     return _asked(program, environ)
 
@@ -160,7 +160,7 @@ def _managed(folder: Path) -> Iterable[Path]:
 
 def _settings(path: Path) -> dict[str, object]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path, follow=True, owners=())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

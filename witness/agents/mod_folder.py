@@ -9,6 +9,7 @@ from pathlib import Path
 
 from witness.agents.hook_entries import interpreter
 from witness.config.resources import hooks_dir
+from witness.files import read_json
 
 NAME = "gt-witness"
 VARIABLE = "CLAUDE_CODE_PLUGIN_DIRS"
@@ -51,7 +52,7 @@ def other_folders(environ: Mapping[str, str]) -> list[str]:
 
 def _is_ours(folder: Path) -> bool:
     try:
-        manifest = json.loads((folder / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
+        manifest = read_json(folder / ".claude-plugin" / "plugin.json", follow=True, owners=())
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and manifest.get("name") == NAME and (folder / "hooks" / "server.js").exists()

@@ -14,6 +14,23 @@ from witness.events.spool_reader import SpoolReader
 _AT_ONCE = 16
 
 
+# Tools of the client that change nothing and whose names stand for nothing else. What is not among them, every tool of
+# an MCP server included, is never passed over unseen.
+_READING_TOOLS = (
+    "AskUserQuestion", "BashOutput", "CronList", "EnterPlanMode", "ExitPlanMode", "GetGoal", "GetTask", "Glob", "Grep",
+    "LS", "ListAgents", "ListConnectors", "ListMcpResourcesTool", "ListPlugins", "ListSkills", "Monitor",
+    "NotebookRead", "Poll", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ReadNotifications", "Skill",
+    "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskUpdate", "TodoWrite", "ToolSearch", "WaitForMcpServers",
+    "WebFetch", "WebSearch",
+)  # fmt: skip
+
+
+def passed_over(kind: SidecarType) -> list[str]:
+    """The client's tools that a sidecar never looks at: after one of these nobody needs to wait for its verdict."""
+    wanted = tool_filter(kind.tools)
+    return [tool for tool in _READING_TOOLS if not wanted(tool)]
+
+
 class EventWatch:
     """Reads the completed actions that the hooks recorded.
 

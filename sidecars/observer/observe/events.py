@@ -124,6 +124,8 @@ class EventReader:
         else:
             opened, may_write = call.files()
             named = ShellReading(tuple(opened), tuple(may_write))
+        # A mod knows where the agent stood before; a hook is told only where it stands after.
+        cwd_before = cwd_before or _text(payload.get("cwd_before"))
         folder = None if call.folder is None else os.path.join(self._roots[0], call.folder)  # noqa: PTH118
         if call.folder_is_after and (cwd_before or call.folder):
             folder = cwd_before or folder_before(call.folder or "", named.folder)

@@ -238,3 +238,11 @@ def test_a_patch_is_an_edit_wherever_the_client_puts_it(reader: EventReader, tmp
 def test_what_failed_or_has_only_begun_is_not_told_as_done(reader: EventReader, event: dict[str, Any]) -> None:
     seen = read(reader, event)
     assert (seen.written, seen.failed) == ((), "backgroundTaskId" not in str(event))
+
+
+def test_where_the_client_itself_says_where_a_call_began_files_are_named_from_there(tmp_path: Path) -> None:
+    """A mod knows; what the command's text says of ``cd`` does not matter then."""
+    event = tool_event("Bash", command='cat place && cd "$(cat place)"') | {"cwd": str(tmp_path / "sub")}
+    assert read(EventReader(str(tmp_path)), event).opened != ("other/deep/place",)
+    event |= {"cwd_before": str(tmp_path / "other" / "deep")}
+    assert read(EventReader(str(tmp_path)), event).opened == ("other/deep/place",)
