@@ -113,9 +113,9 @@ def may_continue(fields, spool):
     if not fields or fields.get("stop_hook_active"):
         return False
     try:
-        with open(f"{spool}/stopped", encoding="utf-8") as file:
-            return file.read() != turn(fields)
-    except OSError:
+        with open(f"{spool}/stopped", encoding="utf-8", opener=private) as file:
+            return file.read(4096) != turn(fields)
+    except (OSError, ValueError):
         return True
 
 
@@ -131,4 +131,4 @@ def turn(fields):
 
 
 def private(path, flags):
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

@@ -37,6 +37,8 @@ RESTING = ("SessionStart", "Stop", "AfterAgent")
 # A client that does not end its input, a hung file system: the agent waits no longer than this for us.
 _LIMIT = 3.0
 _CHUNK = 1 << 20
+# The client writes its JSON in one go: after so long a silence it has said all, if what it said is whole.
+_PAUSE = 0.1
 
 
 class _Late(Exception):
@@ -49,18 +51,48 @@ def _late(*_):
 
 def read_input(limit):
     """The client's JSON and whether its end is missing. What exceeds the limit is read and forgotten."""
-    parts, size, more = [], 0, 0
-    try:
-        while data := os.read(0, _CHUNK):
-            if size < limit:
-                parts.append(data)
-                size += len(data)
-            else:
-                more = 1
-    except _Late:
+    import select
+    import time
+
+    parts, size, more, pause = [], 0, 0, _LIMIT
+    end = time.monotonic() + _LIMIT
+    ready = select.poll()
+    ready.register(0, select.POLLIN | select.POLLHUP | select.POLLERR)
+    while (left := end - time.monotonic()) > 0:
+        if not ready.poll(1000 * min(left, pause)):
+            # A client that leaves its pipe open is not waited for when it has said all.
+            if parts and is_whole(b"".join(parts)):
+                break
+            pause = _LIMIT
+            continue
+        try:
+            data = os.read(0, _CHUNK)
+        except BlockingIOError:  # another reader of the same pipe was quicker
+            continue
+        if not data:
+            break
+        if size < limit:
+            parts.append(data)
+            size += len(data)
+        else:
+            more = 1
+        pause = _PAUSE
+    else:
         more = 1
     payload = b"".join(parts)
     return payload[:limit], bool(more or size > limit)
+
+
+def is_whole(payload):
+    """Whether it is one JSON object from its beginning to its end."""
+    if not payload.rstrip().endswith(b"}"):
+        return False
+    import queue_files
+
+    try:
+        return isinstance(queue_files.parse(payload), dict)
+    except Exception:
+        return False
 
 
 def of_subagent(payload, parse):
@@ -84,7 +116,7 @@ def note_fault(spool, event, error):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         if os.path.exists(path) and os.path.getsize(path) > 1 << 20:
             os.replace(path, path + ".1")
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         os.write(file, text.encode("utf-8", "replace"))
         os.close(file)
     except Exception:
@@ -99,7 +131,6 @@ def handle(event, spool):
     if not spool_writer.is_own_client(spool, os.getppid()):
         return
     _signal.signal(_signal.SIGALRM, _late)
-    _signal.setitimer(_signal.ITIMER_REAL, _LIMIT)
     payload, cut = read_input(spool_writer.PAYLOAD_LIMIT)
     queue = os.environ.get("GT_WITNESS_QUEUE", "")
     delivers = bool(queue) and event in DELIVERING
@@ -147,7 +178,7 @@ def followed_spool():
     if not session or not town or "/" in session:
         return ""
     try:
-        file = os.open(f"{town}/.runtime/witness/followed/{session}", os.O_RDONLY)
+        file = os.open(f"{town}/.runtime/witness/followed/{session}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         spool, queue, wait = os.read(file, 16384).decode().split("\n")[:3]
     except (OSError, ValueError):
         return ""

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,49 @@ def test_an_input_that_never_ends_is_waited_for_a_bounded_time(polecat: Polecat)
     assert event.payload == {"tool_name": "Bash"}
 
 
+def _hold(polecat: Polecat, nonblocking: bool, close: bool) -> tuple[float, str]:
+    """Give the hook its input through a pipe that may be empty at first, or is never closed."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, not nonblocking)
+    polecat.say("waiting")
+    began = time.monotonic()
+    with subprocess.Popen([*HOOK, "PostToolUse"], env=polecat.environ, stdin=read_end, stdout=subprocess.PIPE) as hook:
+        os.close(read_end)
+        assert hook.stdout
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            hook.wait(0.4)  # it waits for its input
+        os.write(write_end, b'{"tool_name":"Read","tool_input":{}}')
+        if close:
+            os.close(write_end)
+        said = hook.stdout.read().decode()
+    if not close:
+        os.close(write_end)
+    return time.monotonic() - began, said
+
+
+def test_an_empty_nonblocking_input_is_waited_for(polecat: Polecat) -> None:
+    _, said = _hold(polecat, nonblocking=True, close=True)
+    assert "waiting" in said
+    (event,) = SpoolReader(polecat.spool).read()
+    assert not event.cut
+
+
+def test_a_whole_object_is_the_whole_input_though_the_pipe_stays_open(polecat: Polecat) -> None:
+    seconds, said = _hold(polecat, nonblocking=False, close=False)
+    assert "waiting" in said
+    assert seconds < 2.5
+    (event,) = SpoolReader(polecat.spool).read()
+    assert not event.cut
+
+
+@pytest.mark.parametrize("letter", ["A", "𝔸", '"'])
+def test_one_long_nudge_stays_below_what_the_client_hands_on(polecat: Polecat, letter: str) -> None:
+    polecat.say(letter * 12_000)
+    said = context(polecat.run("PostToolUse"))
+    assert len(said.encode("utf-16-le")) // 2 < 9_400
+    assert "characters cut]" in said
+
+
 def test_a_deleted_working_directory(polecat: Polecat, tmp_path: Path) -> None:
     polecat.say("hello")
     place = tmp_path / "gone"
@@ -237,11 +281,11 @@ def test_a_deleted_working_directory(polecat: Polecat, tmp_path: Path) -> None:
     assert "hello" in context(ran)
 
 
-def test_a_full_disk_loses_the_event_not_the_nudge(polecat: Polecat) -> None:
+def test_an_event_that_cannot_be_written_is_lost_and_the_nudge_is_not(polecat: Polecat) -> None:
     (polecat.spool / "events.jsonl").symlink_to("/dev/full")
     polecat.say("hello")
     assert "hello" in context(polecat.run("PostToolUse"))
-    assert "No space left" in polecat.log
+    assert "symbolic links" in polecat.log
 
 
 def test_a_reader_that_has_left_keeps_the_nudge(polecat: Polecat) -> None:

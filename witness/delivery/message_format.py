@@ -4,7 +4,6 @@ Facts under their sender's name, urgent ones first. The client frames them as it
 trip its defences against injected instructions.
 """
 
-# ruff: noqa: PTH123, PTH202 - loaded by hooks, where pathlib costs milliseconds
 from __future__ import annotations
 
 import os
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 # How much of a transcript's end is searched for what was just delivered.
 TRANSCRIPT_TAIL = 8 << 20
+# The longest message: with its frame it stays below what the client hands on, however long it was written.
+LONGEST = 9_000
 
 
 def compose(nudges: Iterable[dict[str, Any]], dropped: int = 0) -> str:
@@ -45,7 +46,15 @@ def clean(text: str) -> str:
     kept = kept.encode("utf-8", "replace").decode()
     for word in ("system-reminder", "user-prompt-submit-hook", "command-name"):
         kept = kept.replace(f"<{word}", f"‹{word}").replace(f"</{word}", f"‹/{word}")
-    return kept.strip()
+    return _cut(kept.strip())
+
+
+def _cut(text: str) -> str:
+    """At most LONGEST of the client's units (those of UTF-16): of more the model would see a preview in a file."""
+    units = text.encode("utf-16-le")
+    if len(units) <= 2 * LONGEST:
+        return text
+    return units[: 2 * LONGEST].decode("utf-16-le", "ignore") + f" … [{len(units) // 2 - LONGEST} characters cut]"
 
 
 def as_written(text: str) -> bytes:
@@ -59,9 +68,25 @@ def in_transcript(path: str, nudge: dict[str, Any]) -> bool:
     The client also writes down what a hook printed; that alone proves nothing, so such lines do not count.
     """
     wanted = as_written(clean(nudge["message"]))
+    return any(wanted in line and b'"hook_success"' not in line for line in tail(path))
+
+
+def tail(path: str) -> list[bytes]:
+    """The last lines of a transcript; none where it is no regular file, whatever else it is."""
     try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.path.getsize(path) - TRANSCRIPT_TAIL))
-            return any(wanted in line and b'"hook_success"' not in line for line in file)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return []
+    try:
+        status = os.fstat(file)
+        if status.st_mode & 0o170000 != 0o100000:
+            return []
+        at, end, parts = max(0, status.st_size - TRANSCRIPT_TAIL), status.st_size, []
+        while at < end and (part := os.pread(file, min(end - at, 1 << 20), at)):
+            parts.append(part)
+            at += len(part)
     except OSError:
-        return False
+        return []
+    finally:
+        os.close(file)
+    return b"".join(parts).splitlines()

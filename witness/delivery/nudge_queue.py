@@ -19,6 +19,7 @@ from witness.clock import Clock
 from witness.config.operational import Operational
 from witness.delivery import queue_files
 from witness.errors import QueueFullError
+from witness.files import make_folder
 
 _TEXTS = ("kind", "thread_id", "severity", "run")
 # A writer must get its turn even behind ten others that fsync.
@@ -138,7 +139,7 @@ class NudgeQueue:
             OSError: it could not be written.
         """
         now = self._clock.wall()
-        self.folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        self._make_folder()
         ttl = queue_files.URGENT_TTL if nudge.urgent else queue_files.NORMAL_TTL
         nudge = replace(
             nudge,
@@ -162,6 +163,13 @@ class NudgeQueue:
             raise
         return name
 
+    def _make_folder(self) -> None:
+        # <town>/.runtime/nudge_queue/<session>: Gas Town makes the upper ones by its own umask.
+        runtime = self.folder.absolute().parent.parent
+        if not runtime.is_dir():
+            make_folder(runtime, below=runtime.parent)
+        make_folder(self.folder.absolute(), below=runtime, close=True)
+
     def _limit(self) -> int:
         if self._depth is not None:
             return self._depth
@@ -183,8 +191,8 @@ class NudgeQueue:
 
     def _next_stamp(self, names: list[str], now: float) -> int:
         # The clock may have been set back; the order of the names is the order of delivery all the same.
-        newest = max([*names[-1:], *queue_files.claims(self._path)[-1:]], default="").partition("-")[0]
-        return max(int(now * 1e9), int(newest) + 1 if newest.isdigit() else 0)
+        newest = max([*names[-1:], *queue_files.claims(self._path)[-1:]], default="")
+        return max(int(now * 1e9), queue_files.stamp_of(newest) + 1)
 
     def _make_room(self, names: list[str]) -> bool:
         waiting = [(name, fields) for name in names if (fields := queue_files.read(self._path, name))]

@@ -40,6 +40,10 @@ DROPPED = ".dropped"
 _FRAME = 64
 # A nudge is a few lines of text; what is larger was not written by anybody of ours and is set aside unread.
 FILE_LIMIT = 1 << 20
+# How much of the ledger's end is looked through for one nudge.
+LEDGER_TAIL = 16 << 20
+# What stat calls a regular file; the module of that name is not loaded for two numbers.
+_KIND, _REGULAR = 0o170000, 0o100000
 
 
 def parse(text: bytes) -> Any:
@@ -82,10 +86,38 @@ def quote(text: str) -> str:
 
 def waiting(folder: str) -> list[str]:
     """Names of the files that wait, oldest first; empty when there is no queue."""
+    return sorted(name for name in listed(folder) if name.endswith(SUFFIX))
+
+
+def listed(folder: str) -> list[str]:
+    """The names in a queue's folder; none when it is not there.
+
+    Raises:
+        OSError: it is a link, no folder, or another user's: nothing there is ours to move.
+    """
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
+        at = _opened(folder)
     except FileNotFoundError:
         return []
+    try:
+        return os.listdir(at)
+    finally:
+        os.close(at)
+
+
+def _opened(folder: str) -> int:
+    """A descriptor of a folder that is ours; no link is followed."""
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if os.fstat(at).st_uid != os.geteuid():
+        os.close(at)
+        raise PermissionError(1, "the folder belongs to another user", folder)
+    return at
+
+
+def stamp_of(name: str) -> int:
+    """The nanoseconds at the head of a waiting file's name; 0 where none of ours stand there."""
+    head = name.partition("-")[0]
+    return int(head) if head.isascii() and head.isdigit() and len(head) < 20 else 0
 
 
 def read(folder: str, name: str) -> dict[str, Any] | None:
@@ -99,7 +131,9 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
         quarantine(folder, name)
         return None
     try:
-        text = os.read(file, FILE_LIMIT)
+        status = os.fstat(file)
+        ours = status.st_mode & _KIND == _REGULAR and status.st_uid == os.geteuid()
+        text = os.read(file, FILE_LIMIT) if ours else b""
     except OSError:
         text = b""
     finally:
@@ -121,14 +155,59 @@ def quarantine(folder: str, name: str) -> None:
 
 
 def _move(folder: str, name: str, where: str) -> None:
+    at = _subfolder(folder, where)
+    target = name.partition(CLAIM)[0]
     try:
-        os.mkdir(f"{folder}/{where}", 0o700)
-    except FileExistsError:
-        pass
-    try:
-        os.rename(f"{folder}/{name}", f"{folder}/{where}/{name.partition(CLAIM)[0]}")
+        os.rename(f"{folder}/{name}", target, dst_dir_fd=at)
     except FileNotFoundError:
         pass
+    except OSError:  # a folder of that name stands there
+        os.rename(f"{folder}/{name}", f"{target[:200]}.{time.time_ns()}", dst_dir_fd=at)
+    finally:
+        os.close(at)
+
+
+def _subfolder(folder: str, where: str) -> int:
+    """A descriptor of a folder of the queue; what stands in its place and is none of ours is put aside."""
+    path = f"{folder}/{where}"
+    while True:
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+        try:
+            return _opened(path)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            put_aside(path)
+
+
+def put_aside(path: str) -> None:
+    """Give a thing that is in the way another name: a link is moved itself, what it leads to stays as it is."""
+    try:
+        os.rename(path, f"{path}.{time.time_ns()}.bad")
+    except FileNotFoundError:
+        pass
+
+
+def _file(path: str, flags: int) -> int:
+    """Open one of the queue's own files, which is made when it is missing; what is no file of ours is put aside."""
+    while True:
+        try:
+            file = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except OSError:
+            try:
+                if os.lstat(path).st_mode & _KIND == _REGULAR:
+                    raise
+            except FileNotFoundError:
+                raise
+        else:
+            status = os.fstat(file)
+            if status.st_mode & _KIND == _REGULAR and status.st_uid == os.geteuid() and status.st_nlink == 1:
+                return file
+            os.close(file)
+        put_aside(path)
 
 
 def instant(text: object) -> float:
@@ -192,10 +271,7 @@ def claimed_at(folder: str, claimed: str) -> float:
 
 def claims(folder: str) -> list[str]:
     """Names of the claimed files, oldest nudge first."""
-    try:
-        return sorted(name for name in os.listdir(folder) if CLAIM in name)
-    except FileNotFoundError:
-        return []
+    return sorted(name for name in listed(folder) if CLAIM in name)
 
 
 def put_back(folder: str, claimed: str) -> bool:
@@ -213,6 +289,8 @@ def drop(folder: str, name: str) -> bool:
         os.unlink(f"{folder}/{name}")
     except FileNotFoundError:
         return False
+    except OSError:  # a folder
+        _move(folder, name, MALFORMED)
     return True
 
 
@@ -222,20 +300,22 @@ def finish(folder: str, claimed: str) -> None:
     By a rename: to remove a file that was synced costs milliseconds on a busy disk, and the agent waits for us.
     ``clear_finished`` removes it later.
     """
-    try:
-        os.rename(f"{folder}/{claimed}", f"{folder}/{DONE}/{claimed.partition(CLAIM)[0]}")
-    except FileNotFoundError:
-        _move(folder, claimed, DONE)
+    _move(folder, claimed, DONE)
 
 
 def clear_finished(folder: str) -> None:
     """Remove what was handed over."""
-    try:
-        names = os.listdir(f"{folder}/{DONE}")
-    except FileNotFoundError:
+    if not os.path.lexists(f"{folder}/{DONE}"):
         return
-    for name in names:
-        drop(folder, f"{DONE}/{name}")
+    at = _subfolder(folder, DONE)
+    try:
+        for name in os.listdir(at):
+            try:
+                os.unlink(name, dir_fd=at)
+            except OSError:  # somebody was quicker, or it is a folder: none of ours
+                pass
+    finally:
+        os.close(at)
 
 
 def dead_letter(folder: str, name: str, nudge: dict[str, Any], reason: str) -> bool:
@@ -249,7 +329,7 @@ def dead_letter(folder: str, name: str, nudge: dict[str, Any], reason: str) -> b
 
 def count_dropped(folder: str, number: int = 1) -> None:
     """Remember that so many nudges had to make room, for the next drain to say."""
-    file = os.open(f"{folder}/{DROPPED}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = _file(f"{folder}/{DROPPED}", os.O_WRONLY | os.O_APPEND)
     try:
         os.write(file, b"." * number)
     finally:
@@ -263,9 +343,11 @@ def take_dropped(folder: str) -> int:
         os.rename(f"{folder}/{DROPPED}", taken)
     except FileNotFoundError:
         return 0
-    number = os.stat(taken).st_size
+    status = os.lstat(taken)
+    if status.st_mode & _KIND != _REGULAR:
+        return 0
     os.unlink(taken)
-    return number
+    return min(status.st_size, 1_000_000)
 
 
 def log(folder: str, stage: str, name: str, nudge: dict[str, Any], reason: str = "", **more: str) -> None:
@@ -278,7 +360,7 @@ def log_all(
 ) -> None:
     """Add the same fact about several nudges to the ledger, with one write."""
     lines = "".join(f"\n{_line(stage, name, nudge, reason, more)}\n" for name, nudge in entries)
-    file = os.open(f"{folder}/{LEDGER}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = _file(f"{folder}/{LEDGER}", os.O_WRONLY | os.O_APPEND)
     try:
         os.write(file, lines.encode())
     finally:
@@ -293,7 +375,7 @@ def _line(stage: str, name: str, nudge: dict[str, Any], reason: str, more: dict[
     if reason:
         fields["reason"] = reason
     fields.update((key, value) for key, value in more.items() if value)
-    pairs = (f"{quote(key)}:{value if isinstance(value, int) else quote(str(value))}" for key, value in fields.items())
+    pairs = (f"{quote(key)}:{value if type(value) is int else quote(str(value))}" for key, value in fields.items())
     return f"{{{','.join(pairs)}}}"
 
 
@@ -305,12 +387,18 @@ def in_ledger(folder: str, name: str, stage: str) -> bool:
 def ledger_holds(folder: str, text: str) -> bool:
     """Whether a line of the ledger has that text in it."""
     wanted = text.encode()
-    try:
-        file = os.open(f"{folder}/{LEDGER}", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    if not os.path.lexists(f"{folder}/{LEDGER}"):
         return False
-    with os.fdopen(file, "rb") as lines:
-        return any(wanted in line for line in lines)
+    file = _file(f"{folder}/{LEDGER}", os.O_RDONLY)
+    try:
+        at, before = max(0, os.fstat(file).st_size - LEDGER_TAIL), b""
+        while part := os.pread(file, 1 << 20, at):
+            if wanted in before + part:
+                return True
+            at, before = at + len(part), part[-len(wanted) :]
+    finally:
+        os.close(file)
+    return False
 
 
 class Locked:
@@ -326,7 +414,8 @@ class Locked:
     def __enter__(self) -> Locked:
         import fcntl
 
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.close(_opened(os.path.dirname(self._path)))  # noqa: PTH120
+        self._file = _file(self._path, os.O_RDWR)
         deadline = time.monotonic() + self._wait
         while True:
             try:

@@ -7,12 +7,14 @@ that is lost too it goes to the dead-letter folder with its reason.
 
 from __future__ import annotations
 
-import json
+import os
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from witness.clock import Clock
 from witness.delivery import message_format, queue_files
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.errors import QueueFullError
+from witness.files import UnsafeFileError, parse_json, read_from, typed
 from witness.journal import Journal, QueueState
 
 # Clients write their transcript late; before this nothing is concluded from what it does not hold.
@@ -30,6 +33,10 @@ _ANSWER_SIGNS = (b'"assistant"', b'"gemini"', b'function_call"')
 _KEPT = ("sender", "message", "priority", "kind", "thread_id", "run", "tries")
 # Where no transcript is to be had, delivery is neither proven nor doubted for longer than this.
 GIVE_UP = 600.0
+# A disk that needs longer than this for a transcript's end hangs.
+_DISK_PATIENCE = 0.5
+_LEDGER_MOST = 16 << 20
+_LONGEST_NAME = 255
 
 
 @dataclass
@@ -82,6 +89,8 @@ class _Settlement:
         self._transcript = ""
         self._queue = NudgeQueue(folder, clock, self._was_delivered)
         self._settled = Settled()
+        # What is to be written into the journal, in one transaction.
+        self._records: list[Callable[[], object]] = []
 
     def settle(self, last: bool) -> Settled:
         known = self._journal.queues.get(self._folder.name)
@@ -91,21 +100,23 @@ class _Settlement:
         ledger = self._folder / queue_files.LEDGER
         if known is None and not ledger.exists():
             return self._settled
-        offset, size = state.position, ledger.stat().st_size if ledger.exists() else 0
+        facts, offset = _read_lines(ledger, state.position)
         receipts = [Receipt(**receipt) for receipt in state.receipts]
-        if size != offset or receipts:
-            self._read_on(ledger, offset if offset <= size else 0, receipts, last)
+        if facts or receipts or offset != state.position:
+            self._read_on(facts, offset, receipts, last)
         if last:
             self._start_anew(ledger)
         return self._settled
 
-    def _read_on(self, ledger: Path, offset: int, receipts: list[Receipt], last: bool) -> None:
-        lines, offset = _read_lines(ledger, offset)
+    def _read_on(self, facts: list[dict[str, Any]], offset: int, receipts: list[Receipt], last: bool) -> None:
+        # Files first, the journal then: a disk that hangs must not hold the journal that everybody writes to.
+        for fact in facts:
+            self._take_in(fact, receipts)
+        still_open = [receipt for receipt in receipts if not self._resolve(receipt, last)]
+        state = QueueState(offset, self._transcript, tuple(asdict(receipt) for receipt in still_open))
         with self._journal.transaction():
-            for fact in lines:
-                self._take_in(fact, receipts)
-            still_open = [receipt for receipt in receipts if not self._resolve(receipt, last)]
-            state = QueueState(offset, self._transcript, tuple(asdict(receipt) for receipt in still_open))
+            for record in self._records:
+                record()
             self._journal.queues.set(self._folder.name, state)
         self._settled.open = len(still_open)
 
@@ -119,13 +130,13 @@ class _Settlement:
         return bool(self._transcript) and message_format.in_transcript(self._transcript, {"message": nudge.message})
 
     def _take_in(self, fact: dict[str, Any], receipts: list[Receipt]) -> None:
-        file, stage, reason = str(fact["file"]), fact["stage"], str(fact.get("reason", ""))
+        file, stage, reason = fact["file"], fact["stage"], fact.get("reason", "")
         if stage == "drained":
             self._settled.drained.append(file)
-            self._transcript = str(fact.get("transcript") or self._transcript)
+            self._transcript = fact.get("transcript") or self._transcript
             self._stage(fact, "drained")
             receipt = Receipt(
-                file, fact["t"] / 1e9, str(fact.get("message", "")), str(fact.get("transcript", "")),
+                file, fact["t"] / 1e9, fact.get("message", ""), fact.get("transcript", ""),
                 {key: fact[key] for key in _KEPT if key in fact},
             )  # fmt: skip
             receipts.append(receipt)
@@ -136,7 +147,8 @@ class _Settlement:
             self._settled.undelivered.append(file)
             self._stage(fact, "undelivered", reason)
         elif stage == "malformed":
-            self._journal.note(self._clock.wall(), "nudge-malformed", queue=self._folder.name, file=file, reason=reason)
+            note = partial(self._journal.note, self._clock.wall(), "nudge-malformed", queue=self._folder.name)
+            self._records.append(partial(note, file=file, reason=reason))
 
     def _resolve(self, receipt: Receipt, last: bool) -> bool:
         """Whether the receipt is settled."""
@@ -177,11 +189,15 @@ class _Settlement:
 
     def _stage(self, nudge: dict[str, Any], stage: str, reason: str = "") -> None:
         if nudge.get("kind") == "sidecar":
-            self._journal.decisions.stage(decision_of(str(nudge.get("thread_id", ""))), stage, reason)
+            decision = decision_of(nudge.get("thread_id", ""))
+            self._records.append(partial(self._journal.decisions.stage, decision, stage, reason))
         else:
-            self._journal.note(
-                self._clock.wall(), f"nudge-{stage}", run=str(nudge.get("run", "")), queue=self._folder.name,
-                sender=nudge.get("sender", ""), message=str(nudge.get("message", ""))[:200], reason=reason,
+            self._records.append(
+                partial(
+                    self._journal.note, self._clock.wall(), f"nudge-{stage}", run=nudge.get("run", ""),
+                    queue=self._folder.name, sender=nudge.get("sender", ""),
+                    message=nudge.get("message", "")[:200], reason=reason,
+                )
             )  # fmt: skip
 
 
@@ -191,27 +207,51 @@ def decision_of(thread_id: str) -> str:
 
 
 def _read_lines(ledger: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
-    facts: list[dict[str, Any]] = []
-    if not ledger.exists():
-        return facts, 0
-    with ledger.open("rb") as file:
-        file.seek(offset)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break  # still being written
-            offset += len(line)
-            with suppress(ValueError):
-                fact = json.loads(line)
-                if isinstance(fact, dict) and {"t", "stage", "file"} <= fact.keys():
-                    facts.append(fact)
-    return facts, offset
+    """The facts of a ledger from a position on, and where the next reading begins."""
+    below = ledger.parent.parent
+    try:
+        size = os.lstat(ledger).st_size
+        if offset > size:
+            offset = 0
+        elif size - offset > _LEDGER_MOST:
+            raise UnsafeFileError(ledger, f"{size - offset} bytes were added at once: put aside")
+        data = read_from(ledger, offset, _LEDGER_MOST, below=below)
+    except FileNotFoundError:
+        return [], 0
+    except UnsafeFileError:
+        queue_files.put_aside(os.fspath(ledger))
+        raise
+    facts = []
+    # A line without an end is still being written.
+    whole, newline, _ = data.rpartition(b"\n")
+    for line in whole.split(b"\n"):
+        with suppress(ValueError):
+            facts.append(_fact(line))
+    return facts, offset + len(whole) + len(newline)
+
+
+def _fact(line: bytes) -> dict[str, Any]:
+    """A line of the ledger, with the keys that it may have and of the types that they have to be.
+
+    Raises:
+        ValueError: it is no fact.
+    """
+    raw = parse_json(line)
+    fact: dict[str, Any] = {"t": typed(raw, "t", int), "stage": typed(raw, "stage", str)}
+    fact["file"] = typed(raw, "file", str)
+    if "/" in fact["file"] or fact["file"] in ("", ".", "..") or len(fact["file"]) > _LONGEST_NAME:
+        raise ValueError("no name of a file of the queue")
+    for key in (*_KEPT, "transcript", "reason"):
+        if raw.get(key) is not None:
+            fact[key] = typed(raw, key, int) if key == "tries" else typed(raw, key, str)
+    return fact
 
 
 def _look(receipt: Receipt) -> tuple[bool, bool]:
     """Whether the transcript holds the message as given to the model, and whether the model has answered since."""
     wanted = message_format.as_written(message_format.clean(receipt.message))
     answered = False
-    for line in _tail(Path(receipt.transcript)) if receipt.transcript else ():
+    for line in _tail(receipt.transcript) if receipt.transcript else ():
         if wanted in line and _gives_to_model(_parse(line), receipt):
             return True, True
         if not answered and any(sign in line for sign in _ANSWER_SIGNS):
@@ -240,19 +280,29 @@ def _inner(entry: dict[str, Any], key: str) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _tail(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - message_format.TRANSCRIPT_TAIL))
-            yield from file
-    except OSError:
-        return
+# Transcripts of which a reading has not come back yet.
+_hanging: dict[str, threading.Thread] = {}
+
+
+def _tail(path: str) -> list[bytes]:
+    """The end of a transcript; nothing where its disk does not answer in time, and until it has."""
+    if (before := _hanging.get(path)) is not None:
+        if before.is_alive():
+            return []
+        del _hanging[path]
+    lines: list[bytes] = []
+    reader = threading.Thread(target=lambda: lines.extend(message_format.tail(path)), name="transcript", daemon=True)
+    reader.start()
+    reader.join(_DISK_PATIENCE)
+    if reader.is_alive():
+        _hanging[path] = reader
+        return []
+    return lines
 
 
 def _parse(line: bytes) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
+        entry = parse_json(line)
     except ValueError:
         return {}
     return entry if isinstance(entry, dict) else {}
@@ -261,5 +311,5 @@ def _parse(line: bytes) -> dict[str, Any]:
 def _time(entry: dict[str, Any]) -> float:
     try:
         return datetime.fromisoformat(str(entry.get("timestamp", ""))).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0

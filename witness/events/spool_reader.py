@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Self
 
 from witness.events.effects import Effects
 from witness.events.spool_writer import AT_WORK, CURRENT, append_record
+from witness.files import open_regular
 
 # The head that every record begins with; what follows, up to the last brace, is the payload. From schema 2 on, what was
 # seen of the call may stand between them.
@@ -89,7 +90,7 @@ class SpoolReader:
         """A reader of what is yet to come."""
         reader = cls(folder)
         for file in reader._files():
-            status = file.stat()
+            status = file.lstat()
             reader._offsets[status.st_ino] = status.st_size
         return reader
 
@@ -106,7 +107,7 @@ class SpoolReader:
         known = [path for path in files if _inode(path) in self._offsets]
         # All before the first known file was read before it was forgotten.
         for path in files[files.index(known[0]) :] if known else files:
-            with suppress(FileNotFoundError), path.open("rb") as file:
+            with suppress(OSError), os.fdopen(open_regular(path, below=self.folder.parent), "rb") as file:
                 inode = os.fstat(file.fileno()).st_ino
                 offset = self._offsets.get(inode, 0)
                 if offset > os.fstat(file.fileno()).st_size:
@@ -210,7 +211,7 @@ def _parse_position(position: str) -> dict[int, int]:
 
 def _inode(path: Path) -> int:
     try:
-        return path.stat().st_ino
+        return path.lstat().st_ino
     except FileNotFoundError:
         return 0
 

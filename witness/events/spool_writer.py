@@ -31,7 +31,9 @@ WORK_LIMIT = 1.0
 # Rotated files that stay; older ones are removed, so that a night of large outputs cannot fill the disk.
 KEPT = 8
 
-_WRITE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+# Neither through a link nor into a FIFO that nobody reads: the spool lies where the agent can put either.
+_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_WRITE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _SAFE
 
 
 def record_event(folder: str, payload: bytes, cut: bool = False, wait: float = 0.0) -> None:
@@ -206,7 +208,7 @@ def is_own_client(spool: str, client: int) -> bool:
     """
     path = f"{spool}/client"
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | _SAFE)
     except FileNotFoundError:
         pass
     else:
@@ -218,7 +220,7 @@ def is_own_client(spool: str, client: int) -> bool:
         if number.isdigit() and owner == _identity(int(number)):
             return False
     temporary = f"{path}.{os.getpid()}"
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | _SAFE, 0o600)
     os.write(file, _identity(client))
     os.close(file)
     os.rename(temporary, path)

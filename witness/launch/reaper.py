@@ -52,7 +52,8 @@ def join_cgroup(folder: str | None) -> None:
 
 def write_whole(path: str, value: object) -> None:
     temporary = f"{path}.{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    handle = os.open(temporary, flags, 0o600)
     with os.fdopen(handle, "w") as file:
         json.dump(value, file)
     os.replace(temporary, path)
@@ -200,9 +201,10 @@ def see_through(run_dir: str, agent: int, grace: float, ended: dict[int, int]) -
 def take_over(run_dir: str, grace: float, ended: dict[int, int]) -> int:
     """The keeper was killed: its children are ours now, the agent too, whether it lives or has ended meanwhile."""
     try:
-        with open(f"{run_dir}/started.json") as file:
-            agent = json.load(file)["agent"][0]
-    except (OSError, ValueError, KeyError):
+        handle = os.open(f"{run_dir}/started.json", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle) as file:
+            agent = int(json.loads(file.read(4096))["agent"][0])
+    except Exception:  # the agent could write it too
         agent = 0
     if agent in ended or agent in children():
         return see_through(run_dir, agent, grace, ended)

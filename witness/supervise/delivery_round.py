@@ -92,8 +92,8 @@ class Deliveries:
         names = queue_files.waiting(str(self._town.queue_dir(group.session))) if client.prompt else []
         if not names:
             return False
-        stamp = names[0].partition("-")[0]
-        age = self._clock.wall() - int(stamp) / 1e9 if stamp.isdigit() else _HOOKS_FIRST
+        stamp = queue_files.stamp_of(names[0])
+        age = self._clock.wall() - stamp / 1e9 if stamp else _HOOKS_FIRST
         watched = client.wakes and (self._town.run_dir(group.id.run) / "spool" / WATCH).exists()
         return age >= (_HOOKS_FIRST if watched else 0)
 
