@@ -31,6 +31,7 @@ from sidecars.syntax.words import ansi_text, literal
         ("FOO=1 sudo -u me cat a 2>/dev/null", ["a"], []),
         ("cp a b c/", ["a", "b"], ["c/a", "c/b"]),
         ("cp -t c a b", ["a", "b"], ["c/a", "c/b"]),
+        ("cp --parents a/b.c d/", [], []),
         ("grep -rn -e pattern src", [], []),
         ("grep $options pattern a.py", ["a.py"], []),
         ("grep $options a.py", [], []),
