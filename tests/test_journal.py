@@ -22,6 +22,7 @@ from witness.journal import (
     ModelRest,
     RunState,
     SidecarState,
+    Subject,
     Usage,
 )
 from witness.journal.schema import STEPS
@@ -134,7 +135,16 @@ def test_an_old_journal_serves_as_a_new_one(old: Path) -> None:
         again = Group(GroupId("main", "nux", "run-again"), "gt-nux", GroupState.RUNNING, "boot", 0.0, 0.0, "/")
         with pytest.raises(UsageError, match="already running"):
             journal.groups.add(again)
-        newer = Decision("new", "run-followed", "scope", 1_790_001_000.0, 1.0, "silent", subjects=("a b", "c"), age=1.5)
+        newer = Decision(
+            "new",
+            "run-followed",
+            "scope",
+            1_790_001_000.0,
+            1.0,
+            "silent",
+            subjects=(Subject("a b", "x"), Subject("c")),
+            age=1.5,
+        )
         journal.decisions.add(newer)
         assert replace(journal.decisions.of("run-followed")[-1], usage=None) == newer
 

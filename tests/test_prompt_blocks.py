@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witness.prompts.blocks import ALIASES, TEXT, TYPES, Block, decompose, minimal_prompt, parse, present, render
+from witness.prompts.blocks import (
+    ALIASES,
+    SIDECAR_FRAME,
+    TEXT,
+    TYPES,
+    Block,
+    decompose,
+    minimal_prompt,
+    parse,
+    present,
+    render,
+)
 from witness.prompts.lint import lint
 
 # Text in which the language's own signs are frequent.
@@ -171,6 +182,7 @@ def test_the_minimal_prompt() -> None:
         "You are toast.", "Fix <sum>.", polecat="main/toast", sidecars=["specs", "scope"], more=[Block("context", "c")]
     )
     assert [block.type for block in parse(text)] == ["role", "tools", "context", "objective"]
+    assert SIDECAR_FRAME in parse(text)[1].content
     assert 'ask if you need more: gt ask main/toast/specs "your question"' in parse(text)[1].content
     assert "do not open a huge file: gt distill --artifact" in parse(text)[1].content
     assert parse(text)[3].content == "Fix <sum>."

@@ -15,7 +15,7 @@ from witness.errors import Problem
 # The types that ride along.
 SHIPPED = Path(__file__).resolve().parent.parent / "types"
 _NO_CONDITIONS = frozenset(
-    ["name", "confidence", "snippet", "say", "unless", "but_not", "once", "final", "given", "shipped"]
+    ["name", "confidence", "snippet", "say", "unless", "but_not", "once", "final", "given", "source", "shipped"]
 )
 CONDITIONS = tuple(each.name for each in dataclass_fields(Rule) if each.name not in _NO_CONDITIONS)
 
@@ -68,7 +68,9 @@ def _read_rule(document: Document, raw: dict[str, Any], at: str, problems: list[
         problems.append(document.problem(f"rule {named!r} has no condition and would fire at every action", at))
     if len(problems) > before:
         return None
-    rule = Rule(**given, shipped=Path(document.path).is_relative_to(SHIPPED))
+    at_words = document.lines.get(f"{at}.say", 0)
+    source = f"{document.path}:{at_words}" if at_words else ""
+    rule = Rule(**given, source=source, shipped=Path(document.path).is_relative_to(SHIPPED))
     for name in EXPRESSIONS:
         if getattr(rule, name):
             try:

@@ -69,6 +69,7 @@ class Rule:
         final: no model is asked whether it is right.
         snippet: name of what is said.
         say: what is said, in place of a snippet.
+        source: ``file:line`` where ``say`` stands, empty for a snippet.
         shipped: it rides along with this program, so that its expressions are our own and need no RE2.
     """
 
@@ -97,6 +98,7 @@ class Rule:
     final: bool = False
     snippet: str = ""
     say: str = ""
+    source: str = ""
     shipped: bool = False
 
     def expression(self, name: str, *, multiline: bool = True) -> Expression:
@@ -129,10 +131,11 @@ class SidecarType:
         change: share of the pane's content that must have changed before anybody judges it.
         judge: who judges, one of ``JUDGES``.
         poll: the look-round when nothing wakes it.
-        cooldown: silence after an injection.
-        gap: silence after another sidecar's injection; a signal is put off, not dropped.
+        cooldown: silence after an injection; what comes meanwhile is said together when it is over.
+        gap: silence after another sidecar's injection.
         threshold: a verdict below it is not said.
         cap: injections in one run of the polecat.
+        max_age: what a model says of an action that is older than this is not said; what a rule has proven is.
         duplicate_window: the same thing is not said twice within it.
         holdout: share of signals that are recorded and not said, to measure what saying them is worth.
         timeout: the judge's whole time, retries included.
@@ -150,6 +153,7 @@ class SidecarType:
         files: files of its own folders that its context names, by name.
         programs: the project's files that its command names, and the SHA-256 of each as it was trusted.
         withheld: one line for each layer of the project that does not count.
+        sources: where the snippets stand that a file of the project holds, as ``file:line`` by name.
     """
 
     name: str
@@ -165,6 +169,7 @@ class SidecarType:
     gap: float = 5.0
     threshold: Confidence = Confidence.MEDIUM
     cap: int = 10
+    max_age: float = 600.0
     duplicate_window: float = 300.0
     holdout: float = 0.0
     timeout: float = 5.0
@@ -182,6 +187,7 @@ class SidecarType:
     files: Mapping[str, str] = field(default_factory=dict)
     programs: Mapping[str, str] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def asks_model(self) -> bool:

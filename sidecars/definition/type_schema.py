@@ -159,6 +159,7 @@ FIELDS: Mapping[str, Field] = {
     "gap": Field(_duration(0, 3600), _DURATION, "silence after another sidecar's injection; signals are put off"),
     "threshold": Field(_confidence, _LEVEL, "a verdict below it is not said"),
     "cap": Field(_whole(0, 1000), {"type": "integer"}, "injections in one run of the polecat"),
+    "max_age": Field(_duration(1, 86400), _DURATION, "a model's word on an older action is not said; a rule's is"),
     "duplicate_window": Field(_duration(0, 86400), _DURATION, "the same thing is not said twice within it"),
     "holdout": Field(_number(0, 1), {"type": "number"}, "share of signals that are recorded and not said"),
     "timeout": Field(_duration(0.05, 15), _DURATION, "the judge's whole time, retries included"),

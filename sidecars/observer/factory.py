@@ -9,6 +9,7 @@ from pathlib import Path
 from sidecars.definition.sidecar_type import Rule, SidecarType
 from sidecars.definition.type_loader import assigned_type
 from sidecars.observer.context import Context, gather
+from sidecars.observer.context.files import within
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.inject.gate import Gates
 from sidecars.observer.judge.rules import RulesJudge
@@ -38,7 +39,9 @@ class Components:
     judge: Judge
     lack: str = ""
 
-    def observer(self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True) -> DecisionPipeline:
+    def observer(
+        self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True, aside: bool = False
+    ) -> DecisionPipeline:
         """The sidecar's mind over a journal.
 
         Args:
@@ -46,11 +49,19 @@ class Components:
             journal: where decisions go.
             clock: where the time comes from.
             aloud: whether signals are queued.
+            aside: whether a slow judge is asked in a thread of its own.
         """
         gates = Gates(self.kind, assignment, self.settings, journal, clock)
         deliverer = Deliverer(assignment, clock) if aloud else None
         return DecisionPipeline(
-            self.kind, assignment, judge=self.judge, gates=gates, journal=journal, clock=clock, deliverer=deliverer
+            self.kind,
+            assignment,
+            judge=self.judge,
+            gates=gates,
+            journal=journal,
+            clock=clock,
+            deliverer=deliverer,
+            aside=aside,
         )
 
 
@@ -85,6 +96,15 @@ def build_components(kind: SidecarType, material: Context, settings: Settings, w
     Without a key, a type that wants a model runs on those of its rules that reach its threshold by themselves; one
     without such rules stays silent. Either is said once.
     """
+    kind = replace(
+        kind,
+        rules=tuple(replace(rule, source=within(rule.source, workdir)) for rule in kind.rules),
+        sources={
+            name: source
+            for name in kind.snippets
+            if (source := within(kind.origins.get(f"snippets.{name}", ""), workdir))
+        },
+    )
     rules = (*material.rules, *kind.rules)
     if kind.judge == "command":
         from sidecars.observer.judge.command import CommandJudge
@@ -104,4 +124,4 @@ def build_components(kind: SidecarType, material: Context, settings: Settings, w
     model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices))
     if kind.judge == "model":
         return Components(kind, material, settings, model)
-    return Components(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model))
+    return Components(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model, kind.threshold))

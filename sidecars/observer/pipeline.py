@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
+from typing import TypedDict
 
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.inject.deliver import Deliverer, address, compose
-from sidecars.observer.inject.gate import Gates
+from sidecars.observer.inject.gate import Gates, gate_of
+from sidecars.observer.inject.gather import Line, gather
+from sidecars.observer.judge.asking import Asking
 from sidecars.observer.judge.rate_limit import Pace
 from sidecars.observer.judge.verdict import Judge, Verdict, quoted_from
 from sidecars.observer.observe.observation import Observation
@@ -20,8 +24,10 @@ from witness.clock import Clock
 from witness.errors import QueueFullError
 from witness.journal import Decision, Journal, Usage
 
-_STALE = 600.0
 _MOST_WAITING = 100
+# An age is told once so many steps have followed, or, where they were not counted, after so many seconds.
+_STEPS, _LONG = 2, 10.0
+_REMEMBERED_STEPS = 1_000
 
 
 class DecisionPipeline:
@@ -35,6 +41,7 @@ class DecisionPipeline:
         journal: where every decision is recorded.
         clock: where the time comes from.
         deliverer: how it gets there; None says nothing aloud (replay, dry run).
+        aside: whether a slow judge is asked in a thread of its own; else its answers are awaited.
     """
 
     def __init__(
@@ -47,6 +54,7 @@ class DecisionPipeline:
         journal: Journal,
         clock: Clock,
         deliverer: Deliverer | None,
+        aside: bool = False,
     ) -> None:
         self._kind, self._assignment, self._judge, self._gates = kind, assignment, judge, gates
         self._journal, self._clock, self._deliverer = journal, clock, deliverer
@@ -54,18 +62,39 @@ class DecisionPipeline:
         # What waits for a slow judge, and since when.
         self._waiting: list[Observation] = []
         self._since = 0.0
+        self._asking = Asking(judge, aside=aside and kind.judge != "rules")
         run, name = assignment.group.run, assignment.name
         self._pace = Pace(journal, run, name, kind.calls_per_hour, clock) if kind.asks_model else None
+        # What waits to be said, and the monotonic instant at which it may be; a predecessor's is said as well.
+        self._held = journal.decisions.held(run, name)
+        self._release_at = 0.0
+        # How many steps the agent has made, and at which of them an action was seen.
+        self._step = 0
+        self._step_of: dict[str, int] = {}
 
     @property
     def due(self) -> float | None:
-        """Seconds until ``ask`` should be called; None while nobody waits."""
-        if not self._waiting:
-            return None
-        due = self._since + self._kind.batch - self._clock.monotonic()
-        return max(0.0, due, self._pace.wait() if self._pace else 0.0)
+        """Seconds until ``tick`` should be called; None while nothing waits."""
+        now = self._clock.monotonic()
+        waits = [max(0.0, self._release_at - now)] if self._held else []
+        if self._asks_next:
+            turn = self._since + self._kind.batch - now
+            waits.append(max(0.0, turn, self._pace.wait() if self._pace else 0.0))
+        return min(waits, default=None)
 
-    def take(self, seen: Sequence[Observation], position: str = "") -> list[Decision]:
+    @property
+    def _asks_next(self) -> bool:
+        return bool(self._waiting) and not self._asking.busy
+
+    def fileno(self) -> int:
+        """Readable once a slow judge has answered, so that ``tick`` should be called; -1 when nobody is slow."""
+        return self._asking.fileno()
+
+    def close(self) -> None:
+        """Let go of the judge."""
+        self._asking.close()
+
+    def take(self, seen: Sequence[Observation], position: str = "", passed: int = 0) -> list[Decision]:
         """Judge at once what can be judged at once; the rest waits for ``ask``.
 
         Decisions and the reading position are one transaction, so that a sidecar that is killed in between neither
@@ -74,10 +103,12 @@ class DecisionPipeline:
         Args:
             seen: completed actions, oldest first.
             position: the spool position after them, empty when they come from elsewhere.
+            passed: how many more steps the agent has made that are not looked at.
 
         Raises:
             JournalError: the journal cannot be used.
         """
+        self._count(seen, passed)
         began = self._clock.monotonic()
         verdicts, later = self._sift(seen) if seen else ([], [])
         seconds = (self._clock.monotonic() - began) / max(1, len(verdicts))
@@ -87,7 +118,21 @@ class DecisionPipeline:
         if later and not self._waiting:
             self._since = self._clock.monotonic()
         self._wait_for(later)
-        return self._record(verdicts, seen, "" if self._waiting else position)
+        return self._record(verdicts, seen, self._settled(position))
+
+    def tick(self, position: str = "") -> list[Decision]:
+        """Do what is due: say what was held back, take a slow judge's answer, ask it anew.
+
+        Args:
+            position: as for ``take``.
+        """
+        decisions = self._answered(position)
+        if self._held and self._release_at <= self._clock.monotonic():
+            decisions += self._record([], [], "")
+        turn = self._since + self._kind.batch <= self._clock.monotonic()
+        if self._asks_next and turn and not (self._pace and self._pace.wait()):
+            decisions += self.ask(position)
+        return decisions
 
     def ask(self, position: str = "") -> list[Decision]:
         """Put what waits to the slow judge, all of it at once.
@@ -95,26 +140,45 @@ class DecisionPipeline:
         Args:
             position: as for ``take``.
         """
+        if not self._asks_next:
+            return []
         if self._silenced_now() and self._kind.asks_model:
             self._waiting.clear()
             return self._record([], [], position)
         asked, self._waiting = self._waiting, []
+        self._asking.ask(asked)
+        return self._answered(position)
+
+    def _answered(self, position: str) -> list[Decision]:
+        asked = self._asking.asked
         try:
-            verdicts = self._judge.judge(asked)
-        except Exception as error:  # noqa: BLE001 - as above
+            verdicts = self._asking.take()
+        except Exception as error:  # noqa: BLE001 - as below
             verdicts = [_tripped(error)]
+        if verdicts is None:
+            return []
         failure = next((verdict for verdict in verdicts if verdict.passing), None)
         if self._pace and any(verdict.usage and verdict.usage.calls for verdict in verdicts):
             if failure:
                 self._pace.failed(failure.pause)
             else:
                 self._pace.succeeded()
-        if failure and not self._pace:
-            failure = None
-        if failure:
-            self._wait_for(asked)  # asked again when the trouble is over
-            position = ""
-        return self._record(verdicts, asked, position)
+        if failure and self._pace:  # asked again when the trouble is over
+            later, self._waiting = self._waiting, []
+            self._wait_for([*asked, *later])
+        return self._record(verdicts, asked, self._settled(position))
+
+    def _settled(self, position: str) -> str:
+        """The position, where nothing before it waits for a judge."""
+        return "" if self._waiting or self._asking.busy else position
+
+    def _count(self, seen: Sequence[Observation], passed: int) -> None:
+        for observation in seen:
+            self._step += 1
+            self._step_of[observation.id] = self._step
+        self._step += passed
+        while len(self._step_of) > _REMEMBERED_STEPS:
+            del self._step_of[next(iter(self._step_of))]
 
     def _sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         try:
@@ -123,27 +187,32 @@ class DecisionPipeline:
             return [_tripped(error)], []
 
     def _wait_for(self, later: Sequence[Observation]) -> None:
-        oldest = self._clock.wall() - _STALE
+        oldest = self._clock.wall() - self._kind.max_age
         # What happened long ago (a backlog at the start, an hour of trouble) is no longer worth a word, nor a call.
         self._waiting = [each for each in [*self._waiting, *later] if not each.time or each.time >= oldest][
             -_MOST_WAITING:
         ]
 
     def _record(self, verdicts: Sequence[Verdict], seen: Sequence[Observation], position: str) -> list[Decision]:
-        spoken: list[tuple[Decision, float]] = []
-        decisions = []
+        """Record verdicts, and say what may be said by now: one line for each action, or for all that waited."""
+        recorded: dict[str, Decision] = {}
+        lines: list[Decision] = []
         with self._journal.transaction():
-            for verdict in verdicts:
-                decision, delay = self._decide(verdict, seen)
-                self._journal.decisions.add(decision)
-                decisions.append(decision)
-                if decision.outcome == "injected":
-                    spoken.append((decision, delay))
+            for _, group in groupby(verdicts, key=lambda verdict: verdict.observation):
+                for verdict in group:
+                    decision = self._decide(verdict, seen)
+                    self._journal.decisions.add(decision)
+                    recorded[decision.id] = decision
+                    if decision.stage == "held":
+                        self._held.append(decision)
+                lines += self._speak(recorded)
+            if not verdicts:
+                lines += self._speak(recorded)
             if position:
                 self._journal.sidecars.set_position(self._assignment.group.run, self._assignment.name, position)
-        for decision, delay in spoken:
-            self._deliver(decision, delay)
-        return decisions
+        for line in lines:
+            self._deliver(line)
+        return list(recorded.values())
 
     def pass_over(self, seen: Sequence[Observation], position: str) -> None:
         """Record that actions are not judged because judging them ended several predecessors."""
@@ -160,7 +229,67 @@ class DecisionPipeline:
             if self._deliverer.waits(decision.id):
                 self._journal.decisions.stage(decision.id, "enqueued")
             else:
-                self._deliver(decision, 0.0)
+                self._deliver(decision)
+
+    # -- saying -----------------------------------------------------------------------------------------------------
+
+    def _speak(self, recorded: dict[str, Decision]) -> list[Decision]:
+        """Say what is held as far as the gates allow just now.
+
+        Args:
+            recorded: the decisions of this call; what becomes of others that were held is added.
+
+        Returns:
+            The decisions that stand for the lines which are to be queued.
+        """
+        lines = []
+        while self._held:
+            left = self._gates.lines_left()
+            if not left:
+                dropped, self._held = self._held, []
+                self._update([_refused(replace(each, stage=""), self._gates.capped) for each in dropped], recorded)
+            elif hold := self._gates.hold(min(each.monotonic for each in self._held)):
+                self._release_at = self._clock.monotonic() + hold.seconds
+                # What waits already keeps the name of the gate that it met first.
+                self._held = [each if each.gate else _refused(each, hold.reason) for each in self._held]
+                self._update(self._held, recorded)
+                break
+            else:
+                line = gather(self._assignment.name, self._held, self._age, last=left == 1)
+                self._held = list(line.left)
+                said = [self._said(each, line) for each in line.said]
+                self._update(said, recorded)
+                lines.append(said[0])
+        return lines
+
+    def _update(self, changed: Sequence[Decision], recorded: dict[str, Decision]) -> None:
+        for decision in changed:
+            self._journal.decisions.update(decision)
+            recorded[decision.id] = decision
+
+    def _said(self, decision: Decision, line: Line) -> Decision:
+        lead = line.said[0].id
+        held = f"held back: {decision.reason}" if decision.gate else ""
+        return replace(
+            decision,
+            outcome="injected",
+            stage="",
+            reason=", ".join(part for part in (decision.rule, held) if part),
+            message=line.text if decision.id == lead else decision.message,
+            line=lead,
+            spoken=self._clock.monotonic(),
+            age=round(max(0.0, self._clock.wall() - decision.acted), 3) if decision.acted else None,
+        )
+
+    def _age(self, decision: Decision) -> str:
+        """How long ago the action was, where the agent has gone on since."""
+        seconds = self._clock.wall() - decision.acted
+        if not decision.acted or seconds < 1:
+            return ""
+        step = self._step_of.get(decision.event)
+        # How far the agent has come since a predecessor's time is not known.
+        recent = self._step - step <= _STEPS if step is not None else seconds < _LONG
+        return "" if recent else f"{ago(seconds)} ago"
 
     # -- one verdict ------------------------------------------------------------------------------------------------
 
@@ -179,7 +308,9 @@ class DecisionPipeline:
             self._clock.wall(), kind, run=self._assignment.group.run, member=self._assignment.name, reason=reason
         )
 
-    def _decide(self, verdict: Verdict, seen: Sequence[Observation]) -> tuple[Decision, float]:
+    def _decide(self, verdict: Verdict, seen: Sequence[Observation]) -> Decision:
+        """What a verdict comes to; one that may be said is ``held`` until the gates let it through."""
+        event = verdict.observation or (seen[-1].id if seen else "")
         decision = Decision(
             id=os.urandom(6).hex(),
             run=self._assignment.group.run,
@@ -190,43 +321,72 @@ class DecisionPipeline:
             reason=verdict.rule,
             evidence=verdict.evidence,
             confidence=str(verdict.confidence) if verdict.signal else "",
-            event=verdict.observation or (seen[-1].id if seen else ""),
             rule=verdict.rule,
             usage=verdict.usage,
+            **_about(event, seen),
         )
         if verdict.error:
-            short = _in_short(decision.event, seen)
-            return replace(decision, outcome="failed", reason=verdict.error, evidence=short), 0.0
+            short = _in_short(event, seen)
+            return replace(decision, outcome="failed", reason=verdict.error, evidence=short)
         if not verdict.signal:
-            return replace(decision, evidence=verdict.evidence or _in_short(decision.event, seen)), 0.0
+            return replace(decision, evidence=verdict.evidence or _in_short(event, seen))
         source = quoted_from(verdict.evidence, seen)
         if source is None:
-            return replace(
-                decision, outcome="refused", gate="evidence", reason="evidence: it is not in what was seen"
-            ), 0.0
+            return _refused(decision, "evidence: it is not in what was seen")
+        if not any(each.id == verdict.observation for each in seen):
+            decision = replace(decision, **_about(source, seen))
         words = compose(verdict, self._kind.snippets)
-        message = address(self._assignment.name, words)
-        known = any(each.id == verdict.observation for each in seen)
-        event = verdict.observation if known else source
-        decision = replace(decision, message=message, words=words, event=event)
+        decision = self._worded(decision, verdict, words)
         if not words.strip():
-            return replace(decision, outcome="refused", gate="message", reason="message: the judge gave no words"), 0.0
-        ruling = self._gates.rule(verdict, words, decision.id)
+            return _refused(decision, "message: the judge gave no words")
+        ruling = self._gates.rule(verdict, words, decision)
         if not ruling.passed:
-            return replace(decision, outcome="refused", gate=ruling.gate, reason=ruling.reason), 0.0
-        reason = ", ".join(part for part in (verdict.rule, ruling.wait) if part)
-        spoken = decision.monotonic + ruling.delay
-        return replace(decision, outcome="injected", reason=reason, line=decision.id, spoken=spoken), ruling.delay
+            return _refused(decision, ruling.reason)
+        if ruling.subjects and ruling.subjects[0] != verdict.places[0][0]:
+            # The first place was told before: the words are those of the first that was not.
+            values = dict(verdict.places)[ruling.subjects[0]]
+            decision = self._worded(decision, verdict, compose(replace(verdict, values=values), self._kind.snippets))
+        return replace(decision, outcome="refused", stage="held", subjects=ruling.subjects)
 
-    def _deliver(self, decision: Decision, delay: float) -> None:
+    def _worded(self, decision: Decision, verdict: Verdict, words: str) -> Decision:
+        source = verdict.source or self._kind.sources.get(verdict.snippet, "")
+        return replace(decision, words=words, message=address(self._assignment.name, words, source), source=source)
+
+    def _deliver(self, decision: Decision) -> None:
         if self._deliverer is None:
             return
         try:
-            file = self._deliverer.enqueue(decision, self._clock.wall() + delay if delay else 0.0)
+            file = self._deliverer.enqueue(decision)
         except (QueueFullError, OSError) as error:
             self._journal.decisions.stage(decision.id, "undelivered", f"queue: {error}")
         else:
             self._journal.decisions.queued(decision.id, file)
+
+
+class _About(TypedDict):
+    event: str
+    about: str
+    seen: str
+    acted: float
+
+
+def _about(event: str, seen: Sequence[Observation]) -> _About:
+    """Which action a decision is about, who did it and how that is known."""
+    found = next((each for each in seen if each.id == event), None)
+    if found is None:
+        return {"event": event, "about": "", "seen": "", "acted": 0.0}
+    return {"event": event, "about": found.subagent or "main", "seen": found.seen, "acted": found.time}
+
+
+def _refused(decision: Decision, reason: str) -> Decision:
+    return replace(decision, outcome="refused", gate=gate_of(reason), reason=reason)
+
+
+def ago(seconds: float) -> str:
+    """A length of time for people: ``40 s``, ``5 min``, ``2 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
 def _in_short(event: str, seen: Sequence[Observation]) -> str:

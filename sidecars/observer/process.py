@@ -46,6 +46,7 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
             while not vigil.agent_ended:
                 vigil.look()
                 vigil.rest(selector)
+            vigil.finish()
     except JournalMovedError as error:
         sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
         return MOVED

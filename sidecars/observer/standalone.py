@@ -119,7 +119,7 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(Path(":memory:") if order.dry else folder / "witness.db"))
         observer = parts.observer(assignment, journal, clock, aloud=not order.dry)
-        stack.callback(parts.judge.close)
+        stack.callback(observer.close)
         life = stack.enter_context(AgentLife(_identity(pane)))
         screen = PaneWatch(parts.kind, lambda lines: tmux.capture(order.session, lines), str(order.workdir), clock)
         _look_until_it_ends(order, observer, screen, mouth, life)
@@ -196,8 +196,10 @@ def _look_until_it_ends(
             looked = True
             seen = [each for each in screen.look() if not each.tool or wanted(each.tool)]
         _tell(observer.take(seen))
-        if observer.due == 0.0 or (order.once and observer.due is not None):
+        if order.once:
             _tell(observer.ask())
+        elif observer.due == 0.0:
+            _tell(observer.tick())
         mouth.speak()
         if order.once and not (mouth.full and clock.monotonic() < patience):
             return

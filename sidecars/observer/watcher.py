@@ -13,6 +13,7 @@ from typing import Self
 from sidecars.definition.type_loader import changed_since
 from sidecars.observer.factory import Components, build_components
 from sidecars.observer.heartbeat import Heartbeat
+from sidecars.observer.heeded import HeededReview
 from sidecars.observer.observe.agent_liveness import AgentLife
 from sidecars.observer.observe.event_source import EventWatch, passed_over
 from sidecars.observer.observe.pane import PaneWatch
@@ -48,7 +49,6 @@ class SidecarRunner:
     def __enter__(self) -> Self:
         kind, assignment, enter = self._parts.kind, self._assignment, self._stack.enter_context
         try:
-            self._stack.callback(self._close_judge)
             self._journal = enter(Journal(Path(assignment.journal)))
             self._agent = enter(AgentLife(assignment.agent))
             self._beat = enter(Heartbeat(assignment.heartbeat, self._clock))
@@ -65,7 +65,8 @@ class SidecarRunner:
         judged = [decision.event for decision in self._journal.decisions.of(run, assignment.name)]
         position = self._journal.sidecars.get(run, assignment.name).position
         self._events = EventWatch(kind, assignment, position, judged)
-        self._observer = self._parts.observer(assignment, self._journal, self._clock)
+        self._observer = self._parts.observer(assignment, self._journal, self._clock, aside=True)
+        self._stack.callback(self._close)
         if self._parts.lack and not self._journal.sidecars.get(run, assignment.name).lack:
             self._journal.sidecars.set_lack(run, assignment.name, self._parts.lack)
             self._observer.note("sidecar-lacks", self._parts.lack)
@@ -93,8 +94,8 @@ class SidecarRunner:
             sys.stderr.write(f"sidecar {self._assignment.name}: {changed}\n")
             self._observer.note("definition-changed", changed)
 
-    def _close_judge(self) -> None:
-        self._parts.judge.close()
+    def _close(self) -> None:
+        self._observer.close()  # the one of that moment: a learned prompt gives another
 
     def sources(self) -> list[int]:
         """Descriptors whose readability is a reason to look."""
@@ -116,6 +117,9 @@ class SidecarRunner:
 
         The Witness takes a sidecar that is silent for three default intervals for hung, however long its own may be.
         """
+        slow = self._observer.fileno()
+        if slow >= 0 and slow not in selector.get_map():
+            selector.register(slow, selectors.EVENT_READ)
         due = self._clock.monotonic() + self.patience
         while not selector.select(max(0.0, min(due - self._clock.monotonic(), _BEAT_SECONDS))):
             if self._clock.monotonic() >= due:
@@ -136,13 +140,24 @@ class SidecarRunner:
                 wake.answer()
 
     def _read(self) -> None:
-        observer = self._observer
+        ended = False
         while (seen := self._events.look()) is not None:
-            observer.take(seen, self._events.position)
+            self._observer.take(seen, self._events.position, self._events.passed)
+            ended = self._events.turn_ended
             self._learn_prompt()
         self._look_at_pane()
-        if self._observer.due == 0.0:
-            self._observer.ask(self._events.position)
+        self._observer.tick(self._events.position)
+        if ended:
+            self._review()
+
+    def finish(self) -> None:
+        """The agent has ended: read what it did last, and see what was heeded in the end."""
+        self._read()
+        self._review()
+
+    def _review(self) -> None:
+        rules = (*self._parts.material.rules, *self._parts.kind.rules)
+        HeededReview(rules, self._assignment, self._journal).review()
 
     def _pane_watch(self) -> PaneWatch | None:
         kind, assignment = self._parts.kind, self._assignment
@@ -171,7 +186,8 @@ class SidecarRunner:
             return
         blocks = present(self._events.prompt) - {TEXT}
         if blocks:
+            self._observer.close()
             material = replace(material, blocks=blocks)
             workdir = Path(self._assignment.workdir)
             self._parts = build_components(kind, material, self._parts.settings, workdir)
-            self._observer = self._parts.observer(self._assignment, self._journal, self._clock)
+            self._observer = self._parts.observer(self._assignment, self._journal, self._clock, aside=True)

@@ -99,7 +99,7 @@ def _estimating(parts: Components, clock: ManualClock) -> Judge:
     model = EstimatingJudge(kind, material, kind.model or parts.settings.model, clock, parts.settings.prices)
     if kind.judge == "model":
         return model
-    return CombinedJudge(RulesJudge((*material.rules, *kind.rules), material), model)
+    return CombinedJudge(RulesJudge((*material.rules, *kind.rules), material), model, kind.threshold)
 
 
 class _Run:
@@ -116,7 +116,7 @@ class _Run:
         """Let the recording's clock go on, asking the slow judge when it is due on the way."""
         while (due := self._observer.due) is not None and self._clock.wall() + due <= until:
             self._clock.advance(due)
-            self._observer.ask()
+            self._observer.tick()
         self._clock.advance(max(0.0, until - self._clock.wall()))
 
     def see(self, moment: RecordedEvent) -> None:
@@ -128,7 +128,7 @@ class _Run:
         """Whatever waits still is asked when its time comes."""
         while (due := self._observer.due) is not None:
             self._clock.advance(due)
-            self._observer.ask()
+            self._observer.tick()
 
     def _event(self, moment: RecordedEvent) -> list[Observation]:
         event = moment.event or SpooledEvent(moment.id, moment.time, dict(moment.payload or {}))

@@ -217,8 +217,9 @@ def ledger(tmp_path: Path) -> Journal:
     journal.groups.add(Group(group, "gt-toast", GroupState.RUNNING, "boot", 0.0, 0.0, str(tmp_path)))
     usage = Usage("claude-haiku-5-5", 100, 1000, 0, 50, 0.002, 0.7, 1)
     said = Decision("d1", "run-1", "specs", 1_800_000_000.0, 1.0, "injected", "rule", "[sidecar:specs] It is.", "quote",
-                    "high", "e1", "n", "seen", usage)  # fmt: skip
-    journal.decisions.add(said)
+                    "high", "e1", "n", "seen", usage, rule="r")  # fmt: skip
+    more = replace(said, gate="gap", age=40.5, source="A.md:1", heeded="no", about="main", seen="effect")
+    journal.decisions.add(more)
     journal.decisions.add(replace(said, id="d2", sidecar="scope", outcome="silent", message="", usage=None, stage=""))
     journal.decisions.add(replace(said, id="d3", outcome="refused", reason="cooldown: 3 s left", time=1_800_090_000.0))
     journal.note(1_800_000_000.0, "sidecar-lacks", run="run-1", member="tools", reason="no key in X: it stays silent")
@@ -234,6 +235,17 @@ def test_the_log(gt: Call, ledger: Journal) -> None:
     ]
     assert {"time", "sidecar", "outcome", "reason", "message", "evidence", "usage"} <= set(rows[0])
     assert rows[0]["usage"]["cached_tokens"] == 1000
+    told = {
+        "rule": "r",
+        "gate": "gap",
+        "age": 40.5,
+        "source": "A.md:1",
+        "heeded": "no",
+        "about": "main",
+        "seen": "effect",
+    }
+    assert {key: rows[0][key] for key in told} == told
+    assert [rows[1][key] for key in told] == ["r", None, None, None, None, None, None]
     code, out, err = gt("log", "toast")
     assert code == 0
     assert "[sidecar:specs] It is." in out
@@ -255,7 +267,10 @@ def test_an_unknown_target(gt: Call, ledger: Journal) -> None:
     assert "no polecat named 'nobody'" in err
 
 
-@pytest.mark.parametrize(("by", "keys"), [("sidecar", ["scope", "specs"]), ("run", ["run-1"]), ("day", None)])
+@pytest.mark.parametrize(
+    ("by", "keys"),
+    [("sidecar", ["scope", "specs"]), ("run", ["run-1"]), ("day", None), ("rule", ["scope/r", "specs/r"])],
+)
 def test_costs(gt: Call, ledger: Journal, by: str, keys: list[str] | None) -> None:
     rows = json.loads(gt("costs", "--by", by, "--json")[1])
     if keys is not None:
@@ -264,6 +279,7 @@ def test_costs(gt: Call, ledger: Journal, by: str, keys: list[str] | None) -> No
         assert len(rows) == 2
     assert sum(row["dollars"] for row in rows) == pytest.approx(0.004)
     assert sum(row["injected"] for row in rows) == 1
+    assert [sum(row[key] for row in rows) for key in ("heeded", "unheeded", "undecided")] == [0, 1, 0]
     assert "0.00400" in gt("costs", "--by", by)[1]
 
 

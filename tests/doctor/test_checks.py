@@ -19,7 +19,7 @@ from witness.config.town import Town
 from witness.doctor import Examination, Finding, Level, examine
 from witness.doctor.checks import mend
 from witness.ipc import client
-from witness.journal import Group, GroupState, Journal, MemberKind, MemberState
+from witness.journal import Decision, Group, GroupState, Journal, MemberKind, MemberState
 from witness.names import GroupId
 from witness.process.exit_watch import wait_gone
 from witness.process.table import is_alive
@@ -216,3 +216,22 @@ def test_a_gas_towns_accounts_and_tracker_are_looked_at(tmp_path: Path) -> None:
     assert str(account) in finding.message
     (town.root / "mayor" / "accounts.json").write_text("{")
     assert not any(str(account) in finding.message for finding in _look(town, tmp_path))
+
+
+@pytest.mark.parametrize(("no", "yes", "named"), [(4, 1, True), (3, 2, False), (4, 0, False), (7, 3, True)])
+def test_a_rule_that_nobody_heeds_is_named(town: Town, tmp_path: Path, no: int, yes: int, named: bool) -> None:
+    _group(town, GroupState.NUKED)
+    with Journal(town.journal_path) as journal:
+        for number in range(no + yes):
+            heeded = "no" if number < no else "yes"
+            journal.decisions.add(
+                Decision(f"d{number}", "r1", "scope", 0.0, 0.0, "injected", rule="edited-outside", heeded=heeded)
+            )
+        journal.decisions.add(Decision("u", "r1", "scope", 0.0, 0.0, "injected", rule="other", heeded="undecided"))
+    found = _of(_look(town, tmp_path), "heeded")
+    if not named:
+        assert found == []
+        return
+    (finding,) = found
+    assert finding.level is Level.WARNING
+    assert f"edited-outside of sidecar scope: {no} of {no + yes} remarks were not heeded" in finding.message

@@ -8,8 +8,12 @@ import pytest
 from sidecars.definition.type_loader import load_type
 from sidecars.observer.context import gather
 from sidecars.observer.context.front_matter import read_front_matter
+from sidecars.observer.factory import assemble
+from sidecars.observer.observe.observation import Observation
 from witness.assignment import Assignment
+from witness.clock import ManualClock
 from witness.errors import DeclarationError
+from witness.journal import Journal
 
 
 def sets(assignment: Assignment) -> dict[str, tuple[str, ...]]:
@@ -135,3 +139,33 @@ def test_a_bead_is_asked_of_bd(assignment: Assignment, tmp_path: Path, monkeypat
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
     assert sets(replace(assignment, argument="gt-12", task="")) == {"not": ("gt-12",)}
+
+
+# -- whose words ------------------------------------------------------------------------------------------------------
+
+
+def test_words_of_a_document_carry_its_name_and_line(
+    assignment: Assignment, journal: Journal, clock: ManualClock
+) -> None:
+    Path(assignment.workdir, "CONVENTIONS.md").write_text(
+        "---\n# for sidecars\nrules:\n  - name: no-prints\n    writes: ['*.py']\n    text: print\n"
+        "    say: '{path} prints; this project logs.'\n---\n# Conventions\n"
+    )
+    mine = replace(assignment, type="conventions", name="conventions")
+    observer = assemble(mine).observer(mine, journal, clock, aloud=False)
+    (said,) = observer.take([Observation("e1", tool="Edit", written=("a.py",), text="print(1)")])
+    assert said.source == "CONVENTIONS.md:7"
+    assert said.message == "[sidecar:conventions, CONVENTIONS.md:7] a.py prints; this project logs."
+
+
+def test_words_of_a_type_of_the_project_are_the_projects_and_shipped_ones_are_nobodys(
+    assignment: Assignment, journal: Journal, clock: ManualClock
+) -> None:
+    folder = Path(assignment.workdir, ".gt", "sidecars", "scope")
+    folder.mkdir(parents=True)
+    (folder / "snippets.yaml").write_text("# ours\nedited-not: '{path} is not yours.'\n")
+    observer = assemble(assignment).observer(assignment, journal, clock, aloud=False)
+    (said,) = observer.take([Observation("e1", tool="Edit", written=("src/private/a.py",), text="x")])
+    assert said.message == "[sidecar:scope, .gt/sidecars/scope/snippets.yaml:2] src/private/a.py is not yours."
+    (said,) = observer.take([Observation("e2", tool="Read", opened=("src/private/b.py",))])
+    assert (said.source, said.message.partition("]")[0]) == ("", "[sidecar:scope")

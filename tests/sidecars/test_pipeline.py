@@ -47,7 +47,7 @@ def test_nothing_seen_still_moves_the_position(
     assert journal.sidecars.get("run-1", "scope").position == "7:9"
 
 
-def test_a_deferred_signal_waits_in_the_queue(
+def test_what_a_gap_held_back_is_queued_when_it_is_over(
     make_observer: Callable[..., DecisionPipeline], assignment: Assignment, clock: ManualClock, queue: NudgeQueue
 ) -> None:
     make_observer(ScriptedJudge([SIGNAL]), name="first").take(SEEN)
@@ -59,8 +59,10 @@ def test_a_deferred_signal_waits_in_the_queue(
         deliverer=Deliverer(mine, clock),
     )
     late.take(SEEN)
+    late.tick()
     assert queue.claim() == []
     clock.advance(5.1)
+    late.tick()
     (claim,) = queue.claim()
     assert claim.nudge.message == "[sidecar:second] Something else."
 
@@ -113,7 +115,7 @@ def test_a_judge_cannot_make_up_what_it_saw(make_observer: Callable[..., Decisio
 
 def test_a_full_queue_is_in_the_ledger(make_observer: Callable[..., DecisionPipeline], journal: Journal) -> None:
     class Full:
-        def enqueue(self, decision: Decision, deliver_after: float) -> str:
+        def enqueue(self, decision: Decision) -> str:
             raise QueueFullError("50 wait")
 
     make_observer(ScriptedJudge([SIGNAL]), deliverer=Full()).take(SEEN)

@@ -36,7 +36,11 @@ def test_what_when_and_why(scope: Components, assignment: Assignment) -> None:
 def test_cooldowns_run_on_the_recordings_clock(assignment: Assignment) -> None:
     parts = assemble(replace(assignment, overrides={"cooldown": "60s"}))
     done = replay(parts, assignment, edits(0, 59, 61))
-    assert [each.outcome for each in done.decisions] == ["injected", "refused", "injected"]
+    assert [(each.outcome, each.gate, each.age) for each in done.decisions] == [
+        ("injected", "", 0.0),
+        ("injected", "cooldown", 1.0),
+        ("injected", "cooldown", 59.0),
+    ]
 
 
 def test_a_slow_judge_is_asked_when_its_time_comes(scope: Components, assignment: Assignment) -> None:

@@ -14,7 +14,10 @@ from witness.config.settings import parse_duration
 from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
 from witness.journal import Decision, Journal
+from witness.journal.decisions import COSTS_BY
 from witness.names import split_sidecar_address
+
+_HEEDED = {"yes": "heeded", "no": "not heeded"}
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -64,6 +67,14 @@ def _row(decision: Decision) -> dict[str, Any]:
         "stage": decision.stage,
         "event": decision.event,
         "id": decision.id,
+        "rule": decision.rule or None,
+        "gate": decision.gate or None,
+        "age": decision.age,
+        "source": decision.source or None,
+        "heeded": decision.heeded or None,
+        "about": decision.about or None,
+        "seen": decision.seen or None,
+        "line": decision.line or None,
     }
 
 
@@ -82,7 +93,8 @@ def _table(decisions: list[Decision]) -> None:
         cost = (
             f"${usage.dollars:.5f}" if usage and usage.dollars else (f"{usage.seconds * 1000:.1f} ms" if usage else "")
         )
-        outcome = f"{each.outcome} ({each.stage})" if each.stage else each.outcome
+        states = ", ".join(filter(None, (each.stage, _HEEDED.get(each.heeded, ""))))
+        outcome = f"{each.outcome} ({states})" if states else each.outcome
         cells = (_clock(each.time), each.sidecar, outcome, each.message, each.reason, each.evidence, cost)
         table.add_row(*(Text(" ".join(cell.split())) for cell in cells))
     Console(highlight=False).print(table)
@@ -90,11 +102,11 @@ def _table(decisions: list[Decision]) -> None:
 
 @click.command()
 @click.argument("target", required=False, metavar="[TARGET[/SIDECAR]]")
-@click.option("--by", type=click.Choice(["sidecar", "run", "day"]), default="sidecar", show_default=True)
+@click.option("--by", type=click.Choice(list(COSTS_BY)), default="sidecar", show_default=True)
 @click.option("--since", default="", metavar="DURATION", help="Only what is younger, as 24h or 7d.")
 @_json
 def costs(target: str | None, by: str, since: str, as_json: bool) -> None:
-    """What the sidecars cost: calls, tokens and dollars, by sidecar, run or day."""
+    """What the sidecars cost, and what was heeded: by sidecar, rule, run or day."""
     try:
         begin = time.time() - parse_duration(since) if since else 0.0
     except ValueError as error:
@@ -111,15 +123,19 @@ def costs(target: str | None, by: str, since: str, as_json: bool) -> None:
     from rich.table import Table
 
     table = Table(
-        by, "decisions", "said", "held out", "calls", "input", "cached", "output", "dollars", box=None, pad_edge=False
-    )
+        by, "decisions", "said", "heeded", "unheeded", "held out", "calls", "input", "cached", "output", "dollars",
+        box=None, pad_edge=False,
+    )  # fmt: skip
     for row in rows:
         inputs = row.input_tokens + row.cache_written_tokens
-        numbers = (row.decisions, row.injected, row.held_out, row.calls, inputs, row.cached_tokens, row.output_tokens)
+        numbers = (
+            row.decisions, row.injected, row.heeded, row.unheeded, row.held_out, row.calls, inputs, row.cached_tokens,
+            row.output_tokens,
+        )  # fmt: skip
         table.add_row(row.key, *map(str, numbers), f"{row.dollars:.5f}")
     table.add_section()
-    keys = ("decisions", "injected", "held_out", "calls")
-    decisions, said, held, calls = (sum(getattr(row, key) for row in rows) for key in keys)
+    keys = ("decisions", "injected", "heeded", "unheeded", "held_out", "calls")
+    sums = (str(sum(getattr(row, key) for row in rows)) for key in keys)
     dollars = sum(row.dollars for row in rows)
-    table.add_row("all", str(decisions), str(said), str(held), str(calls), "", "", "", f"{dollars:.5f}")
+    table.add_row("all", *sums, "", "", "", f"{dollars:.5f}")
     Console(highlight=False).print(table)

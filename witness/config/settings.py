@@ -80,6 +80,8 @@ class Settings:
         run_calls, day_calls: the same in calls.
         prices: dollars for a million tokens by model, ``{beginning of its id: {input, output, written, cached}}``, for
             models that are not in the sidecars' own list.
+        unheeded_limit: a rule is silent once more than this share of its remarks (of five at least) was not heeded; 1
+            lets it speak on.
         types: overrides of sidecar types, ``{type: {field: value}}``.
         trust: folders whose projects may declare whatever they like of sidecar types, relative to the town's root.
     """
@@ -112,6 +114,7 @@ class Settings:
     run_calls: int = 500
     day_calls: int = 5000
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    unheeded_limit: float = 1.0
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     trust: tuple[str, ...] = ()
 

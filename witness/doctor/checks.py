@@ -41,6 +41,7 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
     ("permissions", runtime.check_permissions),
     ("disk", runtime.check_disk),
     ("database", database.check_database),
+    ("heeded", database.check_heeding),
     ("witness", leftover_checks.check_witness),
     ("leftovers", leftover_checks.check_processes),
     ("runs", leftover_checks.check_run_folders),

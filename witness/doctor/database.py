@@ -7,12 +7,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from witness.config.town import Town
-from witness.doctor.finding import Finding, fault, ok
+from witness.doctor.finding import Finding, fault, ok, warning
 from witness.doctor.rebuild import rebuild
 from witness.errors import JournalCorruptError, JournalError
 from witness.ipc import client
 from witness.journal import Journal
+from witness.journal.decisions import JUDGED_ENOUGH
 from witness.launch.outer_tmux import tmux_around
+
+# A rule is mostly not heeded beyond this share.
+_MOSTLY = 0.6
 
 
 def check_database(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -38,6 +42,21 @@ def check_database(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
         "gt doctor --fix sets it aside, and takes the polecats that live into a new one",
         lambda: set_aside(town),
     )
+
+
+def check_heeding(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Rules whose remarks are mostly not heeded: they cost attention and change nothing."""
+    if not town.journal_path.exists():
+        return
+    with Journal(town.journal_path) as journal:
+        found = journal.decisions.heeding()
+    for each in found:
+        if each.judged >= JUDGED_ENOUGH and each.unheeded > _MOSTLY:
+            yield warning(
+                "heeded",
+                f"rule {each.rule} of sidecar {each.sidecar}: {each.no} of {each.judged} remarks were not heeded",
+                f"narrow it, or let such rules fall silent by 'unheeded_limit: {_MOSTLY}' in settings/witness.yaml",
+            )
 
 
 def set_aside(town: Town) -> str:

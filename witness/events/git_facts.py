@@ -67,6 +67,17 @@ def unsettled(root: str) -> list[str] | None:
     return [os.fsdecode(each[3:]) for each in output.split(b"\0") if each[3:]]
 
 
+def committed_at(root: str, path: str) -> float:
+    """When the last commit of a file was made, wall clock; 0 where there is none.
+
+    Args:
+        root: the work tree.
+        path: relative to it.
+    """
+    when = _git(root, "log", "-1", "--format=%ct", "--", path, literal=True).strip()
+    return float(when) if when.isdigit() else 0.0
+
+
 def ignored(root: str, paths: Iterable[str]) -> frozenset[str]:
     """Those of the paths that git ignores and does not track."""
     asked = b"\0".join(os.fsencode(path) for path in paths)

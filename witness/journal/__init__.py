@@ -20,6 +20,7 @@ from witness.journal.records import (
     RunState,
     RunStateChanges,
     SidecarState,
+    Subject,
     Usage,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "RunState",
     "RunStateChanges",
     "SidecarState",
+    "Subject",
     "Usage",
 ]

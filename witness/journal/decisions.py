@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from witness.journal.records import Decision, Usage
+from witness.journal.records import Decision, Subject, Usage
 
 if TYPE_CHECKING:
     from witness.journal.database import Journal
@@ -44,6 +44,9 @@ class CostRow:
     undecided: int = 0
 
 
+# So many remarks of a rule must have been judged before anything is concluded from them.
+JUDGED_ENOUGH = 5
+
 # What costs may be summed by, and the column or expression behind it.
 COSTS_BY = {
     "sidecar": "sidecar",
@@ -53,18 +56,39 @@ COSTS_BY = {
 }
 
 
+class Heeding(NamedTuple):
+    """How often what a rule said was heeded."""
+
+    sidecar: str
+    rule: str
+    yes: int
+    no: int
+    undecided: int
+
+    @property
+    def judged(self) -> int:
+        """Remarks of which it is known."""
+        return self.yes + self.no
+
+    @property
+    def unheeded(self) -> float:
+        """The share of those that were not heeded; 0 when none is known."""
+        return self.no / self.judged if self.judged else 0.0
+
+
 class PriorInjection(NamedTuple):
     """What the gates need to know of an earlier remark: one that was said, or that waits to be said.
 
     Args:
-        sidecar, rule, words, subjects, line: as in ``Decision``.
+        sidecar, rule, words, line: as in ``Decision``.
+        subjects: those that were named, and all that still wait.
         spoken: monotonic seconds at which it was said, 0 when it waits.
     """
 
     sidecar: str
     rule: str
     words: str
-    subjects: tuple[str, ...]
+    subjects: tuple[Subject, ...]
     line: str
     spoken: float
 
@@ -116,18 +140,27 @@ class DecisionLog:
     def said(self, run: str) -> list[PriorInjection]:
         """What in a run has reached the agent, or may yet, oldest first."""
         rows = self._journal.run(
-            "SELECT sidecar, rule, words, subjects, line, spoken FROM decisions WHERE run = ?"
+            "SELECT sidecar, rule, words, subjects, named, line, spoken FROM decisions WHERE run = ?"
             " AND (outcome = 'injected' AND stage != 'undelivered' OR stage = 'held') ORDER BY time, rowid",
             run,
         ).fetchall()  # fmt: skip
         return [
-            PriorInjection(sidecar, rule, words, tuple(json.loads(subjects)), line, spoken)
-            for sidecar, rule, words, subjects, line, spoken in rows
+            PriorInjection(sidecar, rule, words, _subjects(subjects)[: named if spoken else None], line, spoken)
+            for sidecar, rule, words, subjects, named, line, spoken in rows
         ]
 
     def remarks(self, run: str, sidecar: str) -> list[Decision]:
         """What the rules of a sidecar have said in a run, oldest first: what may have been heeded."""
         return self._select("run = ? AND sidecar = ? AND outcome = 'injected' AND rule != ''", run, sidecar, last=1000)
+
+    def heeding(self, sidecar: str = "", rule: str = "") -> list[Heeding]:
+        """How often the remarks of each rule were heeded, in all runs; of one sidecar and rule, or of all."""
+        rows = self._journal.run(
+            "SELECT sidecar, rule, SUM(heeded = 'yes'), SUM(heeded = 'no'), SUM(heeded = 'undecided') FROM decisions"
+            " WHERE heeded != '' AND ? IN ('', sidecar) AND ? IN ('', rule) GROUP BY sidecar, rule",
+            sidecar, rule,
+        ).fetchall()  # fmt: skip
+        return [Heeding(*row) for row in rows]
 
     def judge_heeded(self, decision: str, heeded: str) -> None:
         """Record whether a remark was heeded: yes, no or undecided."""
@@ -201,7 +234,11 @@ def _values(decision: Decision) -> list[Any]:
     return own + [getattr(usage, name) for name in _USAGE]
 
 
+def _subjects(text: str) -> tuple[Subject, ...]:
+    return () if text == "[]" else tuple(Subject(*each) for each in json.loads(text))
+
+
 def _decision(row: tuple[Any, ...]) -> Decision:
     own = dict(zip(_OWN, row, strict=False))
-    own["subjects"] = tuple(json.loads(own["subjects"]))
+    own["subjects"] = _subjects(own["subjects"])
     return Decision(**own, usage=Usage(*row[len(_OWN) :]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from witness.names import GroupId
 from witness.process.identity import ProcessId
@@ -205,6 +205,21 @@ class Usage:
     calls: int = 0
 
 
+class Subject(NamedTuple):
+    """One thing that a remark is about.
+
+    Args:
+        path: the file, empty when it is none.
+        detail: what was found: a name, a piece of text, the command.
+    """
+
+    path: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.detail})" if self.path and self.detail else self.path or self.detail
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One decision of a sidecar: what became of one verdict.
@@ -229,7 +244,8 @@ class Decision:
         rule: the rule that spoke or proposed, empty when none did.
         gate: the gate that refused it or put it off, empty when none did.
         words: the remark by itself, without the prefix.
-        subjects: what it is about: files, names or matched texts.
+        subjects: what it is about, where a rule has found it.
+        named: how many of them, from the first, its line names; the others are only counted.
         source: ``file:line`` where the words stand, when a file of the repository has them.
         about: ``main``, or the subagent that acted.
         seen: how the fact is known: ``effect``, ``client`` or ``read``.
@@ -257,7 +273,8 @@ class Decision:
     rule: str = ""
     gate: str = ""
     words: str = ""
-    subjects: tuple[str, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+    named: int = 0
     source: str = ""
     about: str = ""
     seen: str = ""

@@ -71,6 +71,7 @@ STEPS: tuple[str, ...] = (
     ALTER TABLE decisions ADD COLUMN gate TEXT NOT NULL DEFAULT '';
     ALTER TABLE decisions ADD COLUMN words TEXT NOT NULL DEFAULT '';
     ALTER TABLE decisions ADD COLUMN subjects TEXT NOT NULL DEFAULT '[]';
+    ALTER TABLE decisions ADD COLUMN named INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE decisions ADD COLUMN source TEXT NOT NULL DEFAULT '';
     ALTER TABLE decisions ADD COLUMN about TEXT NOT NULL DEFAULT '';
     ALTER TABLE decisions ADD COLUMN seen TEXT NOT NULL DEFAULT '';
@@ -89,6 +90,7 @@ STEPS: tuple[str, ...] = (
             WHEN reason LIKE 'put off %' OR reason LIKE '%: %' OR reason LIKE 'handed over %' THEN '' ELSE reason END
         WHERE outcome IN ('injected', 'silent') AND stage != 'undelivered';
     CREATE INDEX decisions_of_line ON decisions (line);
+    CREATE INDEX decisions_heeded ON decisions (sidecar, rule) WHERE heeded != '';
 
     CREATE TABLE sidecars (
         run TEXT NOT NULL, sidecar TEXT NOT NULL, position TEXT NOT NULL DEFAULT '', lack TEXT NOT NULL DEFAULT '',

@@ -276,6 +276,13 @@ def _loose(text: str, start: int, end: int) -> list[Piece]:
 # -- the minimal prompt ---------------------------------------------------------------------------------------------
 
 
+# How an agent is told what the lines of its sidecars are, and whose words they may hold.
+SIDECAR_FRAME = (
+    "Lines that begin with [sidecar:NAME] come from an observer of this session: facts about what was just done.\n"
+    "With [sidecar:NAME, FILE:LINE] the words are those of that file of the project, and not the user's."
+)
+
+
 def minimal_prompt(
     role: str, objective: str, *, polecat: str = "", sidecars: Sequence[str] = (), more: Iterable[Block] = ()
 ) -> str:
@@ -292,6 +299,8 @@ def minimal_prompt(
     """
     blocks = [Block("role", role), Block("objective", objective), *more]
     tools = []
+    if sidecars:
+        tools.append(SIDECAR_FRAME)
     if polecat and sidecars:
         known = ", ".join(sidecars)
         tools.append(

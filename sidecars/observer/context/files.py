@@ -66,6 +66,17 @@ def find(patterns: Iterable[str], workdir: Path, *, wanted: bool) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def within(source: str, workdir: Path) -> str:
+    """A ``file:line`` as it is named to an agent; empty where the file is none of the project's."""
+    file, _, line = source.rpartition(":")
+    if not file:
+        return ""
+    path = Path(file)
+    if not path.is_absolute():
+        return source if (workdir / path).is_file() else ""
+    return f"{path.relative_to(workdir).as_posix()}:{line}" if path.is_relative_to(workdir) else ""
+
+
 def title(path: Path, workdir: Path) -> str:
     """How a document is named to a model: from the workdir."""
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.context.context import Context
 from sidecars.observer.context.definitions import offered
-from sidecars.observer.context.files import find, read_text, title
+from sidecars.observer.context.files import find, read_text, title, within
 from sidecars.observer.context.front_matter import read_front_matter
 from sidecars.observer.context.issue import add_issue
 from sidecars.observer.context.mcp_listing import describe_servers
@@ -70,7 +70,7 @@ def _add_documents(material: Context, paths: Iterable[Path], workdir: Path) -> C
         material = replace(
             material,
             documents=material.documents + tuple(documents),
-            rules=material.rules + front.rules,
+            rules=material.rules + tuple(replace(rule, source=within(rule.source, workdir)) for rule in front.rules),
             sets={**front.sets, **material.sets},
         )
     return material

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.observer.context.context import Context
-from sidecars.observer.context.files import is_glob, read_text
+from sidecars.observer.context.files import is_glob, read_text, within
 from sidecars.observer.context.front_matter import read_front_matter
 from witness.assignment import Assignment
 
@@ -37,6 +37,7 @@ def add_issue(material: Context, assignment: Assignment) -> Context:
     elif argument:
         path = str(Path(assignment.workdir, argument))
         text = _bead(argument, assignment) or read_text(Path(path))
+    workdir = Path(assignment.workdir)
     front = read_front_matter(text, path)
     for name, globs_found in front.sets.items():
         sets.setdefault(name, globs_found)
@@ -49,7 +50,7 @@ def add_issue(material: Context, assignment: Assignment) -> Context:
         material,
         sets={**material.sets, **sets},
         documents=material.documents + ((("issue", body),) if body else ()),
-        rules=material.rules + front.rules,
+        rules=material.rules + tuple(replace(rule, source=within(rule.source, workdir)) for rule in front.rules),
     )
 
 

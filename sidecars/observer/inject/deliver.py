@@ -34,6 +34,11 @@ def sanitise(text: str) -> str:
     return " ".join(kept.split())
 
 
+def as_mark(text: str) -> str:
+    """A name that stands within the brackets of a prefix, or beside others: it can close none."""
+    return sanitise(text).replace("[", "(").replace("]", ")")
+
+
 def compose(verdict: Verdict, snippets: Mapping[str, str]) -> str:
     """The words of a verdict: its snippet, filled in, where there is one, else its own message.
 
@@ -42,15 +47,23 @@ def compose(verdict: Verdict, snippets: Mapping[str, str]) -> str:
     """
     template = snippets.get(verdict.snippet, "")
     values = dict(verdict.values)
+    if verdict.say:
+        return " ".join(_SENTENCE_END.split(trim(fill(verdict.say, values)))[:_SENTENCES])
     if template and (not verdict.message or all(name in values for name in placeholders(template))):
         return trim(fill(template, values))
     # Filler goes first: a polite opening is not one of the two sentences.
     return " ".join(_SENTENCE_END.split(trim(verdict.message))[:_SENTENCES])
 
 
-def address(name: str, words: str) -> str:
-    """The injected text: ``[sidecar:<name>] `` and the words, made safe and short enough."""
-    prefix = f"[sidecar:{name}] "
+def address(name: str, words: str, source: str = "") -> str:
+    """The injected text: ``[sidecar:<name>] ``, or ``[sidecar:<name>, <file>:<line>] ``, and the words.
+
+    Args:
+        name: the sidecar's.
+        words: made safe and short enough here.
+        source: where the words stand, if they are a file's.
+    """
+    prefix = f"[sidecar:{name}{f', {as_mark(source)}' if source else ''}] "
     return prefix + trim(sanitise(words), LONGEST - len(prefix))
 
 
@@ -67,12 +80,11 @@ class Deliverer:
         """The thread id by which a nudge is known again."""
         return f"{self._name}/{decision}"
 
-    def enqueue(self, decision: Decision, deliver_after: float = 0.0) -> str:
+    def enqueue(self, decision: Decision) -> str:
         """Let the decision's message wait for the agent's next step.
 
         Args:
             decision: an injected one.
-            deliver_after: wall-clock seconds before which it is not delivered, 0 for at once.
 
         Returns:
             The nudge's file name.
@@ -90,7 +102,6 @@ class Deliverer:
                 kind="sidecar",
                 thread_id=self.thread(decision.id),
                 run=decision.run,
-                deliver_after=deliver_after,
             )
         )
 

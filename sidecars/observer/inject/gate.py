@@ -1,13 +1,14 @@
 """May it be said, and when.
 
 Each gate reads its state from the journal, by the polecat's run: a sidecar that crashes and comes back finds its caps
-and cooldowns as they were.
+and cooldowns as they were. Cooldown and gap delay, and lose nothing; only the cap drops.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,14 +18,16 @@ from sidecars.observer.judge.verdict import Verdict
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.config.settings import Settings
-from witness.journal import Journal
-from witness.journal.decisions import PriorInjection
+from witness.journal import Decision, Journal, Subject
+from witness.journal.decisions import JUDGED_ENOUGH, PriorInjection
 
 # Two messages whose sets of words agree to this share (of 100) say the same in other words.
 _SIMILAR = 88.0
 _DAY = 86_400.0
 # Words that name something: a path, an identifier, a number. Two messages that name different things are different.
 _NAMING = re.compile(r"[^\s]*[/_\d.][^\s]*\w|\b[a-z]+[A-Z]\w*")
+# Nobody waits longer than this for others that speak all the time.
+_LONGEST_GAP = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +36,33 @@ class Ruling:
 
     Args:
         reason: which gate refused and why, empty when it may be said.
-        delay: seconds until it may be delivered.
-        wait: why it is put off, empty when it is not.
+        subjects: what is left to say of it.
     """
 
     reason: str = ""
-    delay: float = 0.0
-    wait: str = ""
+    subjects: tuple[Subject, ...] = ()
 
     @property
     def passed(self) -> bool:
         return not self.reason
 
-    @property
-    def gate(self) -> str:
-        """Name of the gate that refused."""
-        return self.reason.partition(":")[0]
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why nothing may be said just now.
+
+    Args:
+        seconds: how long that lasts.
+        reason: the gate and its words.
+    """
+
+    seconds: float
+    reason: str
+
+
+def gate_of(reason: str) -> str:
+    """The gate that a reason of this module's names."""
+    return reason.partition(":")[0]
 
 
 class Gates:
@@ -61,62 +75,81 @@ class Gates:
         self._journal, self._clock = journal, clock
         self._run = assignment.group.run
 
-    def rule(self, verdict: Verdict, words: str, decision: str) -> Ruling:
-        """Let one signal through, put it off, or refuse it.
+    # -- whether ----------------------------------------------------------------------------------------------------
 
-        Call it within the transaction that records the decision: the gap between sidecars holds only if no other
-        sidecar decides in between.
+    def rule(self, verdict: Verdict, words: str, decision: Decision) -> Ruling:
+        """Let one signal through, as far as it is new, or refuse it.
+
+        Call it within the transaction that records the decision: no other sidecar may decide in between.
 
         Args:
             verdict: a signal.
             words: what would be said.
-            decision: the decision's id, by which the holdout draws its lot.
+            decision: the decision that is being made; by its id the holdout draws its lot.
         """
         kind = self._kind
         if verdict.confidence < kind.threshold:
             return Ruling(f"threshold: {verdict.confidence} is below {kind.threshold}")
         said = self._journal.decisions.said(self._run)
         own = [each for each in said if each.sidecar == self._assignment.name]
-        now = self._clock.monotonic()
+        subjects = tuple(subject for subject, _ in verdict.places)
+        if verdict.once and any(each.rule == verdict.rule for each in own):
+            return Ruling(f"once: rule {verdict.rule} has spoken in this run")
+        fresh = self._fresh(own, verdict.rule, subjects)
+        if refusal := self._duplicate(said, verdict, words, fresh if subjects else None):
+            return Ruling(refusal)
         for refusal in (
-            self._duplicate(said, verdict, words, now),
-            self._cooldown(own, now),
-            self._said_before(own, verdict),
-            f"cap: {kind.cap} injections in this run" if len(own) >= kind.cap else "",
+            self._late(verdict, decision),
+            self._unheeded(verdict.rule),
+            self.stopped(),
+            # A rule costs nothing: it speaks whatever the model has spent.
+            "" if subjects else self.over_budget(),
+            self._held_out(decision.id),
         ):
             if refusal:
                 return Ruling(refusal)
-        delay = self._gap(said, now)
-        for refusal in (self.stopped(), self.over_budget(), self._held_out(decision)):
-            if refusal:
-                return Ruling(refusal)
-        if delay > 0:
-            return Ruling(delay=delay, wait=f"put off {delay:.1f} s: another sidecar has just spoken")
-        return Ruling()
+        return Ruling(subjects=fresh)
 
-    def _duplicate(self, said: list[PriorInjection], verdict: Verdict, words: str, now: float) -> str:
-        recent = [each for each in said if now - each.spoken < self._kind.duplicate_window]
-        for each in reversed(recent):
-            # What two rules of one sidecar say is two things, however alike the words: "was opened", "was changed".
-            rule = each.rule if each.sidecar == self._assignment.name else verdict.rule
-            if each.words == words or (rule == verdict.rule and same_thing(each.words, words)):
-                return f"duplicate: {each.sidecar} said it {now - each.spoken:.0f} s ago"
+    def _recent(self, said: Sequence[PriorInjection]) -> list[PriorInjection]:
+        """What was said within the duplicate window, and what waits to be said."""
+        now = self._clock.monotonic()
+        return [each for each in said if not each.spoken or now - each.spoken < self._kind.duplicate_window]
+
+    def _fresh(self, own: list[PriorInjection], rule: str, subjects: Sequence[Subject]) -> tuple[Subject, ...]:
+        known = {subject for each in self._recent(own) if each.rule == rule for subject in each.subjects}
+        return tuple(subject for subject in subjects if subject not in known)
+
+    def _duplicate(
+        self, said: list[PriorInjection], verdict: Verdict, words: str, fresh: Sequence[Subject] | None
+    ) -> str:
+        for each in reversed(self._recent(said)):
+            if each.sidecar == self._assignment.name and each.subjects and fresh is not None:
+                # What two rules of one sidecar say is two things, however alike the words; so are two files of one.
+                same = not fresh and each.rule == verdict.rule
+            elif each.sidecar == self._assignment.name and each.rule != verdict.rule:
+                same = each.words == words
+            else:
+                same = each.words == words or same_thing(each.words, words)
+            if same:
+                ago = f"said it {self._clock.monotonic() - each.spoken:.0f} s ago" if each.spoken else "has it to say"
+                return f"duplicate: {each.sidecar} {ago}"
         return ""
 
-    def _said_before(self, own: list[PriorInjection], verdict: Verdict) -> str:
-        if verdict.once and any(each.rule == verdict.rule for each in own):
-            return f"once: rule {verdict.rule} has spoken in this run"
-        return ""
-
-    def _cooldown(self, own: list[PriorInjection], now: float) -> str:
-        if not own or not self._kind.cooldown:
+    def _late(self, verdict: Verdict, decision: Decision) -> str:
+        """What a rule has proven stays true; of what a model thought of an action nobody wants to hear much later."""
+        age = self._clock.wall() - decision.acted if decision.acted else 0.0
+        if verdict.places or age <= self._kind.max_age:
             return ""
-        left = self._kind.cooldown - (now - own[-1].spoken)
-        return f"cooldown: {left:.0f} s left" if left > 0 else ""
+        return f"age: the action was {age:.0f} s ago, and what is said later than {self._kind.max_age:g} s helps nobody"
 
-    def _gap(self, said: list[PriorInjection], now: float) -> float:
-        others = [each.spoken for each in said if each.sidecar != self._assignment.name]
-        return max(0.0, max(others) + self._kind.gap - now) if others else 0.0
+    def _unheeded(self, rule: str) -> str:
+        limit = self._settings.unheeded_limit
+        if not rule or limit >= 1.0:
+            return ""
+        for found in self._journal.decisions.heeding(self._assignment.name, rule):
+            if found.judged >= JUDGED_ENOUGH and found.unheeded > limit:
+                return f"unheeded: {found.no} of {found.judged} remarks of rule {rule} were not heeded"
+        return ""
 
     def stopped(self) -> str:
         """Why everybody is silent just now, empty when nobody has pulled the emergency stop."""
@@ -148,6 +181,35 @@ class Gates:
             return ""
         lot = int.from_bytes(hashlib.sha256(decision.encode()).digest()[:4]) / 2**32
         return "holdout: recorded, not said" if lot < self._kind.holdout else ""
+
+    # -- when -------------------------------------------------------------------------------------------------------
+
+    def lines_left(self) -> int:
+        """How many more lines the cap of this run allows."""
+        said = self._journal.decisions.said(self._run)
+        lines = {each.line for each in said if each.spoken and each.sidecar == self._assignment.name}
+        return max(0, self._kind.cap - len(lines))
+
+    @property
+    def capped(self) -> str:
+        """Why nothing more is said once no line is left."""
+        return f"cap: {self._kind.cap} injections in this run"
+
+    def hold(self, since: float) -> Hold | None:
+        """Why nothing may be said at this instant, None when it may.
+
+        Args:
+            since: monotonic seconds since which the oldest remark waits.
+        """
+        now = self._clock.monotonic()
+        said = [each for each in self._journal.decisions.said(self._run) if each.spoken]
+        own = max((each.spoken for each in said if each.sidecar == self._assignment.name), default=None)
+        if own is not None and (left := own + self._kind.cooldown - now) > 0:
+            return Hold(left, f"cooldown: {left:.0f} s left")
+        others = max((each.spoken for each in said if each.sidecar != self._assignment.name), default=None)
+        if others is not None and (left := others + self._kind.gap - now) > 0 and now - since < _LONGEST_GAP:
+            return Hold(left, f"gap: {left:.1f} s left, another sidecar has just spoken")
+        return None
 
 
 def same_thing(one: str, other: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 from sidecars.definition.sidecar_type import Rule, tool_filter
 from sidecars.observer.context.context import Context
@@ -12,16 +13,22 @@ from sidecars.observer.judge.template import fill
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from witness.expressions import Expression
+from witness.journal import Subject
 
-# A condition looks at an action and gives what it found there, None when it does not hold.
-_Condition = Callable[[Observation], dict[str, str] | None]
+# A condition looks at an action and gives all that it found there; nothing when it does not hold.
+_Values = dict[str, str]
+_Condition = Callable[[Observation], Sequence[_Values]]
+_HOLDS: Sequence[_Values] = ({},)
+# So many places of one action are told apart; what a formatter does to a whole tree is one remark all the same.
+_MOST = 1_000
+_MOST_IN_A_TEXT = 20
 
 
 class RulesJudge:
     """Judges by rules that people wrote.
 
     Args:
-        rules: the type's rules, in order; of each action the first that holds is reported.
+        rules: the type's rules, in order; of those that say something of the same place the first counts.
         material: the sets and blocks that they name.
     """
 
@@ -40,32 +47,61 @@ class RulesJudge:
         return self.judge(seen), []
 
     def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
-        return [self._first(observation) for observation in seen]
+        """All that the rules find: a verdict for each rule that holds, or one silent verdict."""
+        return [verdict for observation in seen for verdict in self._all(observation)]
 
-    def _first(self, observation: Observation) -> Verdict:
+    def _all(self, observation: Observation) -> list[Verdict]:
+        verdicts = []
+        told: set[Subject] = set()
         for rule, conditions in self._rules:
             if conditions is None:
                 continue
-            values: dict[str, str] = {"tool": observation.tool}
-            for condition in conditions:
-                found = condition(observation)
-                if found is None:
-                    break
-                values.update(found)
-            else:
-                return Verdict(
-                    signal=True,
-                    evidence=_evidence(observation, values),
-                    confidence=rule.confidence,
-                    snippet=rule.snippet,
-                    message=fill(rule.say, values),
-                    once=rule.once,
-                    final=rule.final,
-                    observation=observation.id,
-                    rule=rule.name,
-                    values=tuple(values.items()),
-                )
-        return Verdict(False, observation=observation.id)
+            places: dict[Subject, _Values] = {}
+            for values in _places(observation, conditions):
+                places.setdefault(_subject(values), values)
+            fresh = {subject: values for subject, values in places.items() if subject not in told}
+            if fresh:
+                told.update(fresh)
+                verdicts.append(_verdict(rule, observation, fresh))
+        return verdicts or [Verdict(False, observation=observation.id)]
+
+
+def _places(observation: Observation, conditions: Sequence[_Condition]) -> Sequence[_Values]:
+    """Every place of an action at which all conditions hold, with what was found there."""
+    places: Sequence[_Values] = ({"tool": observation.tool},)
+    for condition in conditions:
+        found = condition(observation)
+        if not found:
+            return ()
+        if len(found) == 1:
+            for place in places:
+                place.update(found[0])
+        else:
+            places = [{**place, **more} for place, more in product(places, found[:_MOST])][:_MOST]
+    return places
+
+
+def _subject(values: _Values) -> Subject:
+    return Subject(values.get("path", ""), values.get("name") or values.get("match", ""))
+
+
+def _verdict(rule: Rule, observation: Observation, places: Mapping[Subject, _Values]) -> Verdict:
+    values = next(iter(places.values()))
+    return Verdict(
+        signal=True,
+        evidence=_evidence(observation, values),
+        confidence=rule.confidence,
+        snippet=rule.snippet,
+        message=fill(rule.say, values),
+        say=rule.say,
+        once=rule.once,
+        final=rule.final,
+        observation=observation.id,
+        rule=rule.name,
+        values=tuple(values.items()),
+        source=rule.source,
+        places=tuple((subject, tuple(each.items())) for subject, each in places.items()),
+    )
 
 
 def _evidence(observation: Observation, values: dict[str, str]) -> str:
@@ -83,12 +119,12 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
     conditions: list[_Condition] = []
     if rule.tools:
         accepts = tool_filter(rule.tools)
-        conditions.append(lambda seen: {} if accepts(seen.tool) else None)
+        conditions.append(lambda seen: _HOLDS if accepts(seen.tool) else ())
     if rule.failed is not None:
-        conditions.append(lambda seen: {} if seen.failed is rule.failed else None)
+        conditions.append(lambda seen: _HOLDS if seen.failed is rule.failed else ())
     if rule.lines_over >= 0 and not rule.defines:
         conditions.append(
-            lambda seen: {"lines": str(seen.lines_written)} if seen.lines_written > rule.lines_over else None
+            lambda seen: [{"lines": str(seen.lines_written)}] if seen.lines_written > rule.lines_over else ()
         )
     if rule.given and not _stands_in(rule.expression("given"), material.documents):
         return None
@@ -97,7 +133,7 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
         content = material.library.get(block, "")
         if material.blocks is None or block in material.blocks or not content:
             return None
-        conditions.append(lambda seen: {"block": block, "content": content})
+        conditions.append(lambda seen: [{"block": block, "content": content}])
     paths = _path_conditions(rule, material)
     if paths is None:
         return None
@@ -108,7 +144,7 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
     conditions += content_conditions
     if rule.unless:
         unless = rule.expression("unless", multiline=False)
-        conditions.append(lambda seen: None if unless.search(seen.rendered()) else {})
+        conditions.append(lambda seen: () if unless.search(seen.rendered()) else _HOLDS)
     return conditions
 
 
@@ -134,44 +170,51 @@ def _stands_in(expression: Expression, documents: Sequence[tuple[str, str]]) -> 
     return any(expression.search(text) for _, text in documents)
 
 
-def _defined_anew(seen: Observation, names: Mapping[str, str], over: int) -> dict[str, str] | None:
-    """A name in the new text that the project defines elsewhere, in more than ``over`` lines."""
-    for found, home in defined_anew(seen.written, seen.text, names):
-        if found.lines > over:
-            return {"name": found.name, "api": home, "match": found.name, "lines": str(found.lines)}
-    return None
+def _defined_anew(seen: Observation, names: Mapping[str, str], over: int) -> list[_Values]:
+    """Names in the new text that the project defines elsewhere, in more than ``over`` lines."""
+    return [
+        {"name": found.name, "api": home, "match": found.name, "lines": str(found.lines)}
+        for found, home in defined_anew(seen.written, seen.text, names)
+        if found.lines > over
+    ]
 
 
-def _too_long(seen: Observation, over: int) -> dict[str, str] | None:
-    """The longest function in the new text, when it has more than ``over`` lines."""
+def _too_long(seen: Observation, over: int) -> list[_Values]:
+    """The functions in the new text that have more than ``over`` lines."""
     if seen.lines_written <= over // 2:  # blank lines apart
-        return None
-    functions = [each for each in new_definitions(seen.written, seen.text) if each.kind in ("function", "method")]
-    longest = max(functions, key=lambda each: each.lines, default=None)
-    if longest is None or longest.lines <= over:
-        return None
-    return {"name": longest.name, "lines": str(longest.lines), "match": longest.name}
+        return []
+    return [
+        {"name": each.name, "lines": str(each.lines), "match": each.name}
+        for each in new_definitions(seen.written, seen.text)
+        if each.kind in ("function", "method") and each.lines > over
+    ]
 
 
 def _matches(part: str, expression: Expression) -> _Condition:
-    def condition(seen: Observation) -> dict[str, str] | None:
-        found = expression.search(getattr(seen, part))
-        return {"match": " ".join(found[0].split())[:200]} if found else None
-
-    return condition
+    # Each line of new text may hold a violation of its own; of a command or an answer one place tells all.
+    most = _MOST_IN_A_TEXT if part == "text" else 1
+    return lambda seen: _found(expression, getattr(seen, part), most)
 
 
 def _matches_within(read: Callable[[tuple[str, ...], str], str | None], expression: Expression) -> _Condition:
     """Like ``_matches``, in a part of the new text; it is read only where the whole text has a match."""
 
-    def condition(seen: Observation) -> dict[str, str] | None:
+    def condition(seen: Observation) -> list[_Values]:
         if not expression.search(seen.text):
-            return None
-        part = read(seen.written, seen.text)
-        found = expression.search(part) if part is not None else None
-        return {"match": " ".join(found[0].split())[:200]} if found else None
+            return []
+        return _found(expression, read(seen.written, seen.text) or "", _MOST_IN_A_TEXT)
 
     return condition
+
+
+def _found(expression: Expression, text: str, most: int) -> list[_Values]:
+    """What an expression finds, at most once in a line."""
+    found: list[_Values] = []
+    while text and len(found) < most and (match := expression.search(text)):
+        found.append({"match": " ".join(match[0].split())[:200]})
+        end = text.find("\n", text.find(match[0]) + len(match[0]))
+        text = text[end + 1 :] if end >= 0 else ""
+    return found
 
 
 def _path_conditions(rule: Rule, material: Context) -> list[_Condition] | None:
@@ -197,13 +240,14 @@ def _path_conditions(rule: Rule, material: Context) -> list[_Condition] | None:
 def _path_condition(part: str, chosen: PathSet, inside: bool, excepted: PathSet | None) -> _Condition:
     shown = str(chosen)
 
-    def condition(seen: Observation) -> dict[str, str] | None:
-        for path in getattr(seen, part):
+    def condition(seen: Observation) -> list[_Values]:
+        return [
+            {"path": path, "done": seen.done(path), "set": shown}
+            for path in getattr(seen, part)
             # What nobody writes by hand is held against nobody, unless it is named.
-            if not inside and path in seen.generated:
-                continue
-            if (path in chosen) is inside and not (excepted and path in excepted):
-                return {"path": path, "done": seen.done(path), "set": shown}
-        return None
+            if (inside or path not in seen.generated)
+            and (path in chosen) is inside
+            and not (excepted and path in excepted)
+        ]
 
     return condition

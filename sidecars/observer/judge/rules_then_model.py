@@ -1,4 +1,4 @@
-"""Rules propose, the model confirms: a model is asked only about actions that a rule has pointed at."""
+"""Rules first: what they are sure of is said at once; a model is asked about what they leave open."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
@@ -22,13 +23,17 @@ class HintedJudge(Protocol):
 class CombinedJudge:
     """``rules+model``.
 
+    A rule at or above the threshold needs nobody's consent, so no model can mute it, however it fails. The model is
+    asked about actions that a rule has only pointed at, and about those of which no rule has anything to say.
+
     Args:
-        rules: what proposes; a rule marked ``final`` needs nobody's consent.
-        model: what confirms.
+        rules: the rules.
+        model: the model.
+        threshold: the type's; a rule marked ``final`` is never put to the model, whatever its confidence.
     """
 
-    def __init__(self, rules: RulesJudge, model: HintedJudge) -> None:
-        self._rules, self._model = rules, model
+    def __init__(self, rules: RulesJudge, model: HintedJudge, threshold: Confidence = Confidence.MEDIUM) -> None:
+        self._rules, self._model, self._threshold = rules, model, threshold
         # Which rule has pointed at what waits for the model.
         self._proposed: dict[str, Verdict] = {}
 
@@ -36,18 +41,37 @@ class CombinedJudge:
         self._model.close()
 
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
-        verdicts = self._rules.judge(seen)
-        proposed = {verdict.observation: verdict for verdict in verdicts if verdict.signal and not verdict.final}
-        self._proposed.update(proposed)
-        kept = [verdict for verdict in verdicts if verdict.observation not in proposed]
-        return kept, [each for each in seen if each.id in proposed]
+        now: list[Verdict] = []
+        later: list[Observation] = []
+        for observation in seen:
+            verdicts = self._rules.judge([observation])
+            sure = [each for each in verdicts if each.signal and (each.final or each.confidence >= self._threshold)]
+            if sure:
+                now += sure
+                continue
+            later.append(observation)
+            if verdicts[0].signal:
+                self._proposed[observation.id] = verdicts[0]
+        return now, later
 
     def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
-        found = [verdict for each in seen if (verdict := self._proposed.get(each.id))]
-        rules = ", ".join(dict.fromkeys(verdict.rule for verdict in found))
-        verdicts = self._model.judge(seen, hint=rules)
+        found = {each.id: proposal for each in seen if (proposal := self._proposed.get(each.id))}
+        hint = ", ".join(dict.fromkeys(proposal.rule for proposal in found.values()))
+        verdicts = self._model.judge(seen, hint=hint)
         if not any(verdict.passing for verdict in verdicts):
-            self._proposed.clear()
-        # A snippet's placeholders are filled in by the rule that proposed it.
-        values = {verdict.snippet: verdict.values for verdict in reversed(found)}
-        return [replace(verdict, rule=rules, values=values.get(verdict.snippet, ())) for verdict in verdicts]
+            for observation in seen:
+                self._proposed.pop(observation.id, None)
+        return [self._attributed(verdict, found) for verdict in verdicts]
+
+    def _attributed(self, verdict: Verdict, found: dict[str, Verdict]) -> Verdict:
+        """A verdict of the model as one of the rule that pointed at the action, if one did."""
+        proposals = list(found.values())
+        own = found.get(verdict.observation)
+        if own is None and verdict.snippet:
+            own = next((each for each in proposals if each.snippet == verdict.snippet), None)
+        if own is None and len({each.rule for each in proposals}) == 1:
+            own = proposals[0]
+        if own is None:
+            return verdict
+        values = own.values if own.snippet == verdict.snippet else ()
+        return replace(verdict, rule=own.rule, once=own.once, values=values)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.observe.observation import Observation
-from witness.journal.records import Usage
+from witness.journal.records import Subject, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,12 @@ class Verdict:
         confidence: how sure.
         snippet: name of the pre-written text that fits, empty when none does.
         message: the judge's own words, used where no snippet fits.
+        say: a rule's own words, with their placeholders; ``message`` is what they come to at the first place.
         observation: id of what it is about.
         rule: name of the rule that fired, empty for others.
-        values: what a snippet's placeholders stand for.
+        values: what the placeholders stand for, at the first place.
+        places: where a rule found it, each with its own values; empty for whoever is not a rule.
+        source: ``file:line`` where the words stand, empty where they are nobody's but the type's.
         once: it is said once in a run.
         final: no model is asked whether it is right.
         usage: what it cost, None when nothing.
@@ -38,9 +41,12 @@ class Verdict:
     confidence: Confidence = Confidence.LOW
     snippet: str = ""
     message: str = ""
+    say: str = ""
     observation: str = ""
     rule: str = ""
     values: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[Subject, tuple[tuple[str, str], ...]], ...] = ()
+    source: str = ""
     once: bool = False
     final: bool = False
     usage: Usage | None = None

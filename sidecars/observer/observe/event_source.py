@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sidecars.definition.sidecar_type import SidecarType, tool_filter
-from sidecars.observer.observe.events import EventReader
+from sidecars.observer.observe.events import EventReader, ends_turn
 from sidecars.observer.observe.observation import Observation
 from witness.assignment import Assignment
 from witness.events.spool_reader import SpoolReader
@@ -51,6 +51,10 @@ class EventWatch:
         self.prompt = ""
         #: How many events have come, of any kind.
         self.count = 0
+        #: How many completed actions of the last look are not looked at.
+        self.passed = 0
+        #: Whether the agent's turn ended with the last look.
+        self.turn_ended = False
 
     @property
     def position(self) -> str:
@@ -59,6 +63,7 @@ class EventWatch:
 
     def look(self) -> list[Observation] | None:
         """The next actions that are looked at, oldest first; None when the spool is read to its end."""
+        self.passed, self.turn_ended = 0, False
         events = self._spool.read(_AT_ONCE)
         if not events:
             return None
@@ -67,9 +72,13 @@ class EventWatch:
             self.count += 1
             observation = None if event.id in self._judged else self._reader.see(event)
             if observation is None:
+                self.turn_ended = ends_turn(event.payload)
                 continue
+            self.turn_ended = False
             if observation.prompt:
                 self.prompt = observation.prompt
             elif self.wanted(observation.tool):
                 found.append(observation)
+            else:
+                self.passed += 1
         return found

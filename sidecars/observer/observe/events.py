@@ -23,6 +23,7 @@ from witness.events.spool_reader import SpooledEvent
 # Enough for a judge to see what a call was about; keeps a model's prompt far under the API's price step at 100k tokens.
 TEXT_LIMIT = 12_000
 OUTPUT_LIMIT = 4_000
+_TURN_ENDS = frozenset(["Stop", "AfterAgent", "SessionEnd"])
 # Calls whose second report, or whose effects, may still come.
 _REMEMBERED = 256
 
@@ -36,6 +37,11 @@ class _Written:
     removed: tuple[str, ...] = ()
     generated: tuple[str, ...] = ()
     seen: str = "client"
+
+
+def ends_turn(payload: Mapping[str, Any]) -> bool:
+    """Whether a payload tells that the agent's own turn has ended."""
+    return payload.get("hook_event_name") in _TURN_ENDS
 
 
 class EventReader:

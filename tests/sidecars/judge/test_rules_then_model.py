@@ -38,21 +38,38 @@ def both(*answers: Verdict) -> tuple[CombinedJudge, Model]:
     return CombinedJudge(RulesJudge(RULES, Context()), model), model
 
 
-def test_only_what_a_rule_points_at_is_asked() -> None:
-    judge, model = both(Verdict(True, "wrote: a.py", message="m"))
+def test_what_a_rule_is_sure_of_needs_no_consent_and_the_rest_is_asked() -> None:
+    judge, model = both(Verdict(True, "wrote: a.py", message="m", observation="1"))
     now, later = judge.sift(SEEN)
-    assert [(each.observation, each.signal) for each in now] == [("2", False), ("3", True)]
-    assert [each.id for each in later] == ["1"]
+    assert [(each.observation, each.rule) for each in now] == [("3", "sure")]
+    assert [each.id for each in later] == ["1", "2"]
     (verdict,) = judge.judge(later)
     assert (verdict.signal, verdict.rule) == (True, "maybe")
-    assert model.asked == [(["1"], "maybe")]
+    assert model.asked == [(["1", "2"], "maybe")]
 
 
-def test_nothing_to_ask() -> None:
-    judge, model = both()
-    _, later = judge.sift(SEEN[1:2])
-    assert later == []
-    assert model.asked == []
+def test_a_rule_at_the_threshold_speaks_whatever_the_model_would_say() -> None:
+    rules = [Rule("medium", writes=("*.py",), confidence=Confidence.MEDIUM, say="{path} is odd.")]
+    for threshold, asked in ((Confidence.LOW, 1), (Confidence.MEDIUM, 1), (Confidence.HIGH, 3)):
+        judge = CombinedJudge(RulesJudge(rules, Context()), Model(), threshold)
+        now, later = judge.sift(SEEN)
+        assert len(later) == asked
+        assert [each.observation for each in now] == (["1", "3"] if asked == 1 else [])
+
+
+def test_a_verdict_of_the_model_is_that_of_one_rule_and_keeps_its_once() -> None:
+    rules = [
+        Rule("a, b", writes=("a.py",), confidence=Confidence.LOW, once=True, say="x"),
+        Rule("c", writes=("c.py",), confidence=Confidence.LOW, say="y"),
+    ]
+    model = Model(Verdict(True, "wrote: a.py", message="m", observation="1"), Verdict(True, "x", message="m"))
+    judge = CombinedJudge(RulesJudge(rules, Context()), model)
+    _, later = judge.sift(SEEN)
+    (verdict,) = judge.judge(later)
+    assert (verdict.rule, verdict.once) == ("a, b", True)
+    _, later = judge.sift(SEEN)
+    (verdict,) = judge.judge(later)  # which of the three it means, nobody knows
+    assert (verdict.rule, verdict.once) == ("", False)
 
 
 def test_the_models_no_is_final() -> None:
