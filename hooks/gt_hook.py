@@ -30,7 +30,9 @@ DELIVERING = (
     "BeforeAgent",
     "AfterAgent",
 )
-# Events after which the agent may wait for a look at what the call did to the files.
+# Only told to whoever looks: clients that do not say how long a call took have to say when it begins.
+BEGINNING = ("PreToolUse", "BeforeTool")
+# After these the agent may wait for a look at what the call did to the files.
 COMPLETED = ("PostToolUse", "PostToolUseFailure", "AfterTool")
 # Events beside which a watch of an idle agent may begin; every other one of the main agent ends it.
 RESTING = ("SessionStart", "Stop", "AfterAgent")
@@ -132,6 +134,9 @@ def handle(event, spool):
         return
     _signal.signal(_signal.SIGALRM, _late)
     payload, cut = read_input(spool_writer.PAYLOAD_LIMIT)
+    if event in BEGINNING:
+        spool_writer.tell_looker(spool, payload, cut)
+        return
     queue = os.environ.get("GT_WITNESS_QUEUE", "")
     delivers = bool(queue) and event in DELIVERING
     if delivers and b'"agent_id"' in payload:

@@ -70,6 +70,8 @@ export const GtWitness = async ({ client, directory }) => {
     await call("ToolFailed", payload)
   }
 
+  const began = new Map()
+
   setInterval(() => {
     if (idle && main && waits()) wake().catch(() => {})
   }, TICK).unref()
@@ -89,6 +91,10 @@ export const GtWitness = async ({ client, directory }) => {
     "chat.message": async (input) => {
       if (input.sessionID === main) idle = false
     },
+    "tool.execute.before": async (input) => {
+      if (began.size > 1000) began.clear() // calls that were refused never end
+      began.set(input.callID, Date.now())
+    },
     "tool.execute.after": async (input, output) => {
       const payload = {
         session_id: input.sessionID,
@@ -98,6 +104,8 @@ export const GtWitness = async ({ client, directory }) => {
         tool_response: String(output.output ?? "").slice(0, 200000),
         tool_use_id: input.callID,
       }
+      if (began.has(input.callID)) payload.duration_ms = Date.now() - began.get(input.callID)
+      began.delete(input.callID)
       if (Number.isInteger(output.metadata?.exit)) payload.exit = output.metadata.exit
       // What waits is for the main agent; a subagent's session is another one.
       if (main && input.sessionID !== main) payload.agent_id = input.sessionID

@@ -13,6 +13,8 @@ from witness.errors import DeclarationError, Problem
 CASES_FILE = "cases.yaml"
 _SHARED = ("argument", "files", "task", "variables", "prompt", "type")
 _OWN = ("name", "event", "events", "expect", "needs", "say")
+# What was seen of the event, as the spool has it; beside the only event, or in each of several.
+EFFECTS = ("changed", "created", "removed", "generated", "exit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Case:
     Args:
         name: what it shows.
         type: the sidecar type.
-        events: completed tool calls, as hooks tell them.
+        events: completed tool calls, as hooks tell them, with what was seen of them (``EFFECTS``).
         signal: whether something should be said.
         needs: the judge without which it cannot be known, empty when rules suffice.
         say: a text that must stand in what is said, empty when any will do.
@@ -76,8 +78,9 @@ def _case(document: Document, raw: Any, shared: Mapping[str, Any], index: int, p
         return None
     before = len(problems)
     for key in raw:
-        if key not in _SHARED + _OWN:
-            problems.append(document.problem(f"unknown key; known are {', '.join(_OWN + _SHARED)}", f"{at}.{key}"))
+        if key not in _SHARED + _OWN + EFFECTS:
+            known = ", ".join(_OWN + EFFECTS + _SHARED)
+            problems.append(document.problem(f"unknown key; known are {known}", f"{at}.{key}"))
     events = raw.get("events", [raw["event"]] if "event" in raw else [])
     if (
         not isinstance(events, list)
@@ -85,6 +88,8 @@ def _case(document: Document, raw: Any, shared: Mapping[str, Any], index: int, p
         or not all(isinstance(each, dict) and "tool" in each for each in events)
     ):
         problems.append(document.problem("give event: {tool: NAME, …its input}, or a list of them in events", at))
+    elif "event" in raw:
+        events = [{**raw["event"], **{key: raw[key] for key in EFFECTS if key in raw}}]
     if raw.get("expect") not in ("signal", "silent"):
         problems.append(document.problem("one of signal, silent", f"{at}.expect"))
     if not isinstance(raw.get("name"), str):

@@ -16,7 +16,7 @@ from sidecars.observer.factory import build_components
 from sidecars.observer.judge.verdict import Judge, Verdict
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent
-from sidecars.tuning.cases import Case
+from sidecars.tuning.cases import EFFECTS, Case
 from sidecars.tuning.replay import replay
 from witness.assignment import Assignment
 from witness.clock import SystemClock
@@ -25,9 +25,6 @@ from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent
 from witness.names import GroupId
 from witness.process.identity import ProcessId
-
-# What a case says to have been seen of its event, beside what a hook was given.
-_EFFECTS = ("changed", "created", "removed", "generated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +140,13 @@ class _Timed:
 
 def _moment(at: int, event: Mapping[str, Any]) -> RecordedEvent:
     id, time, payload = f"e{at}", 1_000.0 + at, payload_of(event)
-    effects = Effects.from_json(event) if any(key in event for key in _EFFECTS) else None
+    effects = Effects.from_json(event) if any(key in event for key in EFFECTS) else None
     return RecordedEvent(time, id, payload, event=SpooledEvent(id, time, payload, effects=effects))
 
 
 def payload_of(event: Mapping[str, Any]) -> dict[str, Any]:
     """What a hook would have been given for a case's event."""
-    own = ("tool", "failed", "response", "subagent", "cwd", *_EFFECTS)
+    own = ("tool", "failed", "response", "subagent", "cwd", *EFFECTS)
     payload = {
         "hook_event_name": "PostToolUseFailure" if event.get("failed") else "PostToolUse",
         "tool_name": event["tool"],

@@ -127,6 +127,26 @@ def test_the_state_of_a_failed_command_is_what_it_left(run: Run) -> None:
     assert run.call("true").exit == 0
 
 
+def test_a_call_that_is_told_twice_did_it_both_times(run: Run) -> None:
+    began = time.time()
+    assert run.call("echo z > src/a.py", tool_use_id="twice").changed == ("src/a.py",)
+    again = run.end("echo z > src/a.py", began, 0, tool_use_id="twice").effects
+    assert again is not None
+    assert again.changed == ("src/a.py",)
+
+
+def test_where_a_client_tells_no_duration_the_begin_of_the_call_is_told(run: Run, tree: Path) -> None:
+    (tree / "src/b.py").write_text("mine\n")
+    run.call("sleep 0.1")
+    event = run.end("echo z > src/a.py", time.time(), 0, duration_ms=None)
+    assert (event.effects, event.awaited) == (None, False)
+    run.tell("PreToolUse", tool_name="Bash", tool_use_id="told")
+    (tree / "src/a.py").write_text("3\n")
+    event = run.end("echo 3 > src/a.py", time.time(), 0, duration_ms=None, tool_use_id="told")
+    assert event.effects is not None
+    assert seen(event.effects) == ({"src/a.py"}, set(), set())
+
+
 def test_where_a_command_began_is_told(run: Run, tree: Path) -> None:
     run.call("true", session_id="s", cwd=".")
     began = time.time()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,18 +28,18 @@ class Dialect:
 
     Args:
         events: its events that we want to hear of.
-        matched: those whose entries take a matcher.
+        matched: those whose entries take a matcher, with it.
         handlers: makes the handlers of an event.
     """
 
     events: tuple[str, ...]
-    matched: tuple[str, ...]
+    matched: Mapping[str, str]
     handlers: Callable[[str], list[Handler]]
 
     def entries(self, event: str) -> list[dict[str, Any]]:
         """Our entries for an event."""
         entry: dict[str, Any] = {"hooks": self.handlers(event)}
-        return [{"matcher": "*", **entry} if event in self.matched else entry]
+        return [{"matcher": self.matched[event], **entry} if event in self.matched else entry]
 
 
 def interpreter() -> str:
@@ -92,18 +92,19 @@ DIALECTS = {
             "SessionEnd",
             "PreCompact",
         ),
-        matched=("PostToolUse", "PostToolUseFailure"),
+        matched={"PostToolUse": "*", "PostToolUseFailure": "*"},
         handlers=_claude,
     ),
     "codex": Dialect(
-        events=("PostToolUse", "UserPromptSubmit", "SessionStart", "Stop", "SubagentStop", "PreCompact"),
-        matched=("PostToolUse",),
+        # It does not tell how long a call took, so what a command did is looked for from its beginning on.
+        events=("PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "Stop", "SubagentStop", "PreCompact"),
+        matched={"PreToolUse": "Bash", "PostToolUse": "*"},
         handlers=_codex,
     ),
     "gemini": Dialect(
         # Not PreCompress: it comes before every request, compressed or not.
-        events=("AfterTool", "BeforeAgent", "SessionStart", "AfterAgent", "SessionEnd"),
-        matched=("AfterTool",),
+        events=("BeforeTool", "AfterTool", "BeforeAgent", "SessionStart", "AfterAgent", "SessionEnd"),
+        matched={"BeforeTool": "run_shell_command", "AfterTool": "*"},
         handlers=_gemini,
     ),
 }

@@ -83,8 +83,10 @@ def ignored(root: str, paths: Iterable[str]) -> frozenset[str]:
     asked = b"\0".join(os.fsencode(path) for path in paths)
     if not asked:
         return frozenset()
-    output = _git(root, "check-ignore", "-z", "--stdin", data=asked + b"\0")
-    return frozenset(os.fsdecode(each) for each in output.split(b"\0") if each)
+    # With the index, git reads all of it whatever is asked; hardly ever does a name match.
+    output = _git(root, "check-ignore", "--no-index", "-z", "--stdin", data=asked + b"\0")
+    matching = [os.fsdecode(each) for each in output.split(b"\0") if each]
+    return frozenset(matching) - staged(root, matching).keys()
 
 
 def _git(folder: str, *words: str, data: bytes = b"", literal: bool = False) -> bytes:

@@ -38,6 +38,7 @@ _REMEMBERED_SECONDS = 3600.0
 _BEGINNING = frozenset(["PreToolUse", "BeforeTool"])
 _COMPLETED = frozenset(["PostToolUse", "PostToolUseFailure", "AfterTool"])
 _MOST_PEERS = 64
+_MOST_TOLD = 64
 _HEAD_LIMIT = 128
 # More files than these in one ignored folder are named by the folder.
 _MOST_IN_FOLDER = 20
@@ -49,6 +50,8 @@ class _Run:
     workdir: str
     listener: socket.socket
     calls: RunCalls
+    # A call is told of twice where two channels of a client are open, and by some clients anyway.
+    told: dict[tuple[str, str], Effects | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -241,6 +244,15 @@ class Looker:
         if kind not in _COMPLETED:
             run.calls.hear(payload, now)
             return None
+        mark = (str(payload.get("session_id")), str(payload.get("tool_use_id") or id))
+        if mark in run.told:
+            return run.told[mark]
+        while len(run.told) >= _MOST_TOLD:
+            del run.told[next(iter(run.told))]
+        seen = run.told[mark] = self._look(run, payload, now)
+        return seen
+
+    def _look(self, run: _Run, payload: dict[str, Any], now: float) -> Effects | None:
         window = run.calls.end(payload, now)
         if window.start is None:
             return None

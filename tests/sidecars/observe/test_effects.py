@@ -14,7 +14,7 @@ from sidecars.observer.observe.event_source import EventWatch
 from sidecars.observer.observe.events import EventReader
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent, read_events
-from sidecars.tuning.cases import Case
+from sidecars.tuning.cases import Case, load_cases
 from sidecars.tuning.evaluate import evaluate
 from sidecars.tuning.replay import replay
 from tests.events.looked import Looked
@@ -131,6 +131,17 @@ def test_a_case_says_what_was_seen() -> None:
     kind = load_type("scope")
     cases = [case(changed=["secret/a"]), case(created=["secret/a"]), case(changed=[]), case()]
     assert [bool(result.spoke) for result in evaluate(cases, kind).results] == [True, True, False, False]
+
+
+def test_a_file_of_cases_says_what_was_seen(tmp_path: Path) -> None:
+    (tmp_path / "cases.yaml").write_text(
+        "type: scope\ncases:\n"
+        "- {name: a, event: {tool: Bash, command: x}, changed: [a], removed: [b], exit: 0, expect: signal}\n"
+        "- {name: b, events: [{tool: Bash, command: x, created: [c]}, {tool: Read}], expect: silent}\n"
+    )
+    one, two = load_cases(tmp_path / "cases.yaml")
+    assert Effects.from_json(one.events[0]) == Effects(("a",), (), ("b",), exit=0)
+    assert Effects.from_json(two.events[0]) == Effects((), ("c",))
 
 
 def test_a_spool_read_again_tells_what_was_seen_live(scope: Components, assignment: Assignment, tmp_path: Path) -> None:
