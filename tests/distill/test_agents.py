@@ -53,7 +53,8 @@ def test_the_server_answers_the_client(log: tuple[Path, EvalLog], server: Reader
         "--allowedTools", "mcp__gt__distill_artifact", "mcp__gt__ask",
     )  # fmt: skip
     names = {tool["name"] for tool in server.requests[1].body["tools"]}
-    assert {"mcp__gt__distill_artifact", "mcp__gt__ask"} <= names
+    # A client with a search for tools names none of a server's tools until the model has looked for them.
+    assert "ToolSearch" in names or {"mcp__gt__distill_artifact", "mcp__gt__ask"} <= names
     result = server.wait_for(lambda request: "ANSWERED" in request.news).news
     for needed in log[1].needed:
         assert json.dumps(needed)[1:-1] in result

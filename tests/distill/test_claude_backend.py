@@ -277,7 +277,9 @@ def test_the_real_client_answers(log: tuple[Path, EvalLog], place: Path, server:
     assert answer.spending.backend == "claude"
     assert answer.spending.steps >= 2
     assert list(place.iterdir()) == []
-    assert [tool["name"] for tool in server.requests[0].body["tools"]] == ["Grep", "Read"]
+    # The newest client lists one more, which stands for tools that it has not got here.
+    names = {tool["name"] for tool in server.requests[0].body["tools"]}
+    assert names - {"DeferredToolPlaceholder"} == {"Grep", "Read"}
 
 
 @pytest.mark.e2e
