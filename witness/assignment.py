@@ -32,6 +32,8 @@ class Assignment:
         argument: what followed the colon in the spec, empty when nothing did.
         session: the polecat's tmux session.
         socket: the tmux socket's name (``tmux -L``).
+        tmux_directory: value of ``TMUX_TMPDIR`` for it, empty for tmux's own default.
+        pane: the agent's pane, as ``%3``; empty where only the session is known.
         town: the town's root.
         workdir: where the agent works; relative arguments are read from here.
         run_dir: this run's folder under the town's runtime (spool, heartbeats, logs).
@@ -61,6 +63,8 @@ class Assignment:
     variables: dict[str, str] = field(default_factory=dict)
     overrides: dict[str, Any] = field(default_factory=dict)
     definition: str = ""
+    tmux_directory: str = ""
+    pane: str = ""
 
     @property
     def spool(self) -> Path:

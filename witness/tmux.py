@@ -53,6 +53,11 @@ class Pane:
     activity: int
     server: int
 
+    @property
+    def age(self) -> int:
+        """A rank within the server: the lower, the older. A session's oldest pane is the one that it was made with."""
+        return int(self.id[1:])
+
 
 def _literal(text: str) -> str:
     # tmux expands formats here: #S is a session's name, and #(…) a command. A run of # before [ it leaves alone.
@@ -64,8 +69,15 @@ def _exact(session: str) -> str:
     return f"={session}"
 
 
+def _target(place: str) -> str:
+    # A session is a container: its active pane is whichever a person has opened or chosen there.
+    return place if place.startswith("%") else f"{_exact(place)}:"
+
+
 class Tmux:
     """tmux on one socket.
+
+    What reads or writes a screen takes a ``place``: a pane's id, as ``%3``, or a session, whose active pane is meant.
 
     Args:
         socket: name of the socket (``tmux -L``).
@@ -232,32 +244,29 @@ class Tmux:
 
     # -- reading and writing ----------------------------------------------------------------------------------------
 
-    def capture(self, session: str, lines: int) -> str:
-        """The last ``lines`` lines of the session's active pane, history included, trailing blank ones dropped."""
-        out = self.run("capture-pane", "-p", "-t", _exact(session) + ":", "-S", f"-{lines}")
+    def capture(self, place: str, lines: int) -> str:
+        """The last ``lines`` lines of a pane, history included, trailing blank ones dropped."""
+        out = self.run("capture-pane", "-p", "-t", _target(place), "-S", f"-{lines}")
         # tmux gives so many lines of history and the whole screen besides.
         return "\n".join(out.rstrip().splitlines()[-lines:])
 
-    def screen(self, session: str) -> str:
-        """The visible screen of the session's active pane with its styles, as escape sequences."""
-        return self.run("capture-pane", "-p", "-e", "-t", _exact(session) + ":")
+    def screen(self, place: str) -> str:
+        """The visible screen of a pane with its styles, as escape sequences."""
+        return self.run("capture-pane", "-p", "-e", "-t", _target(place))
 
-    def in_mode(self, session: str) -> bool:
+    def in_mode(self, place: str) -> bool:
         """Whether the pane is in copy mode or the like, where keys do not reach its program."""
-        return self.run("display-message", "-p", "-t", _exact(session) + ":", "#{pane_in_mode}").strip() not in (
-            "",
-            "0",
-        )
+        return self.run("display-message", "-p", "-t", _target(place), "#{pane_in_mode}").strip() not in ("", "0")
 
-    def paste(self, session: str, text: str) -> None:
+    def paste(self, place: str, text: str) -> None:
         """Put text into the pane's input as one bracketed paste, without submitting it."""
         buffer = f"gt-witness-{os.getpid()}"
         self.run("load-buffer", "-b", buffer, "-", given=text.encode())
-        self.run("paste-buffer", "-d", "-p", "-b", buffer, "-t", _exact(session) + ":")
+        self.run("paste-buffer", "-d", "-p", "-b", buffer, "-t", _target(place))
 
-    def press(self, session: str, *keys: str) -> None:
+    def press(self, place: str, *keys: str) -> None:
         """Press keys by name, as ``Enter``."""
-        self.run("send-keys", "-t", _exact(session) + ":", *keys)
+        self.run("send-keys", "-t", _target(place), *keys)
 
 
 def _pane(line: str) -> Pane:

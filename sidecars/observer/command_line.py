@@ -65,6 +65,7 @@ def command(
         client=client,
         once=once,
         dry=dry_run,
+        tmux_directory=town.tmux_place[1] if town and not socket else os.environ.get("TMUX_TMPDIR", ""),
     )
     sys.exit(watch(order, load_settings(town.root, rig) if town else Settings()))
 

@@ -41,6 +41,7 @@ class Watch:
     Args:
         session: the tmux session.
         socket: the tmux socket's name.
+        tmux_directory: value of ``TMUX_TMPDIR`` for it, empty for tmux's own default.
         kind: the sidecar's type, with poll, judge and model as wished.
         argument: what the type is given, as ``docs/api-spec.md``.
         workdir: the project.
@@ -59,6 +60,7 @@ class Watch:
     client: str = ""
     once: bool = False
     dry: bool = False
+    tmux_directory: str = ""
 
 
 def private_assignment(name: str, argument: str, workdir: Path, run_dir: str) -> Assignment:
@@ -99,7 +101,7 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
         NotFoundError: there is no such session.
         UsageError: the type's declaration or its argument is wrong.
     """
-    tmux, clock = Tmux(order.socket), SystemClock()
+    tmux, clock = Tmux(order.socket, order.tmux_directory), SystemClock()
     pane = _pane(tmux, order.session)
     client = _client(order, pane)
     folder = state_folder() / re.sub(r"[^\w-]", "_", f"{order.socket}-{order.session}")
@@ -115,20 +117,21 @@ def watch(order: Watch, settings: Settings | None = None) -> int:
         sys.stderr.write(f"gt-sidecar: {parts.lack}\n")
     if not order.dry:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    mouth = _PromptWriter(tmux, order, client, Path(assignment.queue), clock)
+    mouth = _PromptWriter(tmux, order, pane, client, Path(assignment.queue), clock)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(Path(":memory:") if order.dry else folder / "witness.db"))
         observer = parts.observer(assignment, journal, clock, aloud=not order.dry)
         stack.callback(observer.close)
         life = stack.enter_context(AgentLife(_identity(pane)))
-        screen = PaneWatch(parts.kind, lambda lines: tmux.capture(order.session, lines), str(order.workdir), clock)
+        screen = PaneWatch(parts.kind, lambda lines: tmux.capture(pane.id, lines), str(order.workdir), clock)
         _look_until_it_ends(order, observer, screen, mouth, life)
     return 0
 
 
 def _pane(tmux: Tmux, session: str) -> Pane:
     panes = tmux.panes()
-    found = next((pane for pane in panes if pane.session == session), None)
+    # The oldest one is the one that the session was made with.
+    found = min((pane for pane in panes if pane.session == session), key=lambda pane: pane.age, default=None)
     if found is None:
         known = ", ".join(sorted({pane.session for pane in panes})) or "none"
         raise NotFoundError("tmux session", session, f"on socket {tmux.socket} there are: {known}")
@@ -164,9 +167,9 @@ def _client(order: Watch, pane: Pane) -> Client:
 class _PromptWriter:
     """Where nobody drains the queue, what waits is typed into the prompt once that is proven idle."""
 
-    def __init__(self, tmux: Tmux, order: Watch, client: Client, queue: Path, clock: Clock) -> None:
+    def __init__(self, tmux: Tmux, order: Watch, pane: Pane, client: Client, queue: Path, clock: Clock) -> None:
         self._poller = IdlePoller(tmux, clock)
-        self._session, self._client, self._queue = order.session, client, queue
+        self._pane, self._client, self._queue = pane.id, client, queue
         self._typed_by_us = order.queue is None and not order.dry and client.prompt is not None
         if order.queue is None and not order.dry and client.prompt is None:
             sys.stderr.write(f"gt-sidecar: the prompt of {client.title} is not known, so nothing is typed into it\n")
@@ -180,7 +183,7 @@ class _PromptWriter:
         """Type what waits, if the prompt was idle at the last call already."""
         if self.full:
             with suppress(TmuxError):
-                self._poller.tick(self._session, self._client, self._queue)
+                self._poller.tick(self._pane, self._client, self._queue)
 
 
 def _look_until_it_ends(

@@ -163,10 +163,14 @@ class SidecarRunner:
         kind, assignment = self._parts.kind, self._assignment
         if kind.pane == "never" or not assignment.session or not assignment.socket:
             return None
-        tmux = Tmux(assignment.socket)
+        tmux = Tmux(assignment.socket, assignment.tmux_directory)
         patience = kind.poll if kind.pane == "auto" else 0.0
         return PaneWatch(
-            kind, lambda lines: tmux.capture(assignment.session, lines), assignment.workdir, self._clock, patience
+            kind,
+            lambda lines: tmux.capture(assignment.pane or assignment.session, lines),
+            assignment.workdir,
+            self._clock,
+            patience,
         )
 
     def _look_at_pane(self) -> None:

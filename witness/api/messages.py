@@ -88,14 +88,14 @@ def _living(journal: Journal, target: str) -> Group:
 
 def _type(town: Town, group: Group, note: Nudge) -> None:
     text = message_format.line(note.to_fields())
-    refused = Typist(Tmux(town.socket)).type_while_busy(group.session, client_for(group.agent), text)
+    refused = Typist(Tmux(*town.tmux_place)).type_while_busy(group.pane, client_for(group.agent), text)
     if refused:
         raise WitnessError(f"nothing was typed to {group.id.address}: {refused}; --mode queue waits for its next step")
 
 
 def _wait_idle(town: Town, group: Group, queue: NudgeQueue, file: str) -> bool:
     """Whether it left the queue in time: drained by the client's hooks, or typed into a prompt proven idle."""
-    poller = IdlePoller(Tmux(town.socket), SystemClock())
+    poller = IdlePoller(Tmux(*town.tmux_place), SystemClock())
     client = client_for(group.agent)
     watched = town.run_dir(group.id.run) / "spool" / WATCH
     deadline = time.monotonic() + IDLE_SECONDS
@@ -103,7 +103,7 @@ def _wait_idle(town: Town, group: Group, queue: NudgeQueue, file: str) -> bool:
         if queue.was_drained(file):
             return True
         if not watched.exists():
-            poller.tick(group.session, client, queue.folder, group.id.run)
+            poller.tick(group.pane, client, queue.folder, group.id.run)
         time.sleep(_LOOK)
     return queue.was_drained(file)
 
@@ -119,12 +119,12 @@ def screen(town: Town, journal: Journal, target: str, lines: int = 100) -> str:
     Raises:
         NotFoundError: there is none of that name.
     """
-    tmux = Tmux(town.socket)
+    tmux = Tmux(*town.tmux_place)
     try:
-        session = journal.groups.find(target).session
+        place = journal.groups.find(target).pane
     except NotFoundError:
         if "/" in target or not tmux.has_session(target):
             raise
-        session = target
+        place = target
     # tmux gives the history and the whole screen besides: so many lines are the last ones of both.
-    return tmux.capture(session, lines)
+    return tmux.capture(place, lines)

@@ -143,7 +143,7 @@ def _watch(witness: Witness, group: Group, console: Console) -> str:
 
 def _pane(witness: Witness, group: Group) -> str:
     try:
-        return Tmux(*witness.town.tmux_place).capture(group.session, _PANE_LINES)
+        return Tmux(*witness.town.tmux_place).capture(group.pane, _PANE_LINES)
     except WitnessError:
         return ""  # it has ended, or is just ending
 

@@ -141,12 +141,18 @@ class IdlePoller:
         self._tmux, self._clock, self._typist = tmux, clock, Typist(tmux, pause)
         self._looks: dict[str, _Look] = {}
 
-    def forget(self, session: str) -> None:
-        """The session is gone, or nothing waits for it any more."""
-        self._looks.pop(session, None)
+    def forget(self, place: str) -> None:
+        """The pane is gone, or nothing waits for it any more."""
+        self._looks.pop(place, None)
 
-    def tick(self, session: str, client: Client, folder: Path, run: str = "") -> int:
-        """Look at a session for which something waits, and type it in if this is the second look at a still, idle one.
+    def tick(self, place: str, client: Client, folder: Path, run: str = "") -> int:
+        """Look at a pane for which something waits, and type it in if this is the second look at a still, idle one.
+
+        Args:
+            place: the agent's pane, or a session whose active pane is its.
+            client: whose screen it is.
+            folder: the queue.
+            run: the run that it is for.
 
         Returns:
             How many nudges were delivered.
@@ -154,23 +160,23 @@ class IdlePoller:
         Raises:
             TmuxError: tmux said no; nothing was typed.
         """
-        screen = self._tmux.screen(session)
+        screen = self._tmux.screen(place)
         now = self._clock.monotonic()
         # The cursor blinks, and is a blank more or less at the line's end.
         plain = "\n".join(line.rstrip() for line in _ESCAPE.sub("", screen).split("\n"))
-        before = self._looks.get(session)
-        if read_prompt(screen, client).state is not PromptState.IDLE or self._tmux.in_mode(session):
-            self.forget(session)
+        before = self._looks.get(place)
+        if read_prompt(screen, client).state is not PromptState.IDLE or self._tmux.in_mode(place):
+            self.forget(place)
             return 0
         if before is None or before.screen != plain:
-            self._looks[session] = _Look(now, plain)
+            self._looks[place] = _Look(now, plain)
             return 0
         if now - before.at < STILL:
             return 0
-        self.forget(session)
-        return self._deliver(session, client, NudgeQueue(folder, self._clock), run)
+        self.forget(place)
+        return self._deliver(place, client, NudgeQueue(folder, self._clock), run)
 
-    def _deliver(self, session: str, client: Client, queue: NudgeQueue, run: str) -> int:
+    def _deliver(self, place: str, client: Client, queue: NudgeQueue, run: str) -> int:
         with queue_files.Locked(str(queue.folder), name=".typing") as typing:
             if not typing.held:
                 return 0
@@ -178,7 +184,7 @@ class IdlePoller:
             if not taken:
                 return 0
             try:
-                arrived = self._typist.submit(session, client, message_format.compose(claim.fields for claim in taken))
+                arrived = self._typist.submit(place, client, message_format.compose(claim.fields for claim in taken))
             except BaseException:
                 for claim in taken:
                     queue.release(claim)
@@ -193,7 +199,7 @@ class IdlePoller:
 
 
 class Typist:
-    """Types into a session's prompt and looks what comes of it.
+    """Types into a prompt and looks what comes of it.
 
     Args:
         tmux: the town's tmux.
@@ -203,7 +209,7 @@ class Typist:
     def __init__(self, tmux: Tmux, pause: Callable[[float], None] = time.sleep) -> None:
         self._tmux, self._pause = tmux, pause
 
-    def submit(self, session: str, client: Client, text: str) -> bool:
+    def submit(self, place: str, client: Client, text: str) -> bool:
         """Paste text into an empty prompt as one bracketed paste, see it there, press Enter apart, see it gone.
 
         Returns:
@@ -212,16 +218,16 @@ class Typist:
         Raises:
             TmuxError: tmux said no.
         """
-        self._tmux.paste(session, text)
-        if not self._until(session, client, lambda prompt: _shows(prompt, text)):
+        self._tmux.paste(place, text)
+        if not self._until(place, client, lambda prompt: _shows(prompt, text)):
             return False
         for _ in range(2):
-            self._tmux.press(session, "Enter")
-            if self._until(session, client, lambda prompt: prompt.state in (PromptState.IDLE, PromptState.BUSY)):
+            self._tmux.press(place, "Enter")
+            if self._until(place, client, lambda prompt: prompt.state in (PromptState.IDLE, PromptState.BUSY)):
                 return True
         return False
 
-    def type_while_busy(self, session: str, client: Client, text: str) -> str:
+    def type_while_busy(self, place: str, client: Client, text: str) -> str:
         """Type a text in although the agent may be at work; most clients take it up after the current step.
 
         Returns:
@@ -230,24 +236,24 @@ class Typist:
         Raises:
             TmuxError: tmux said no.
         """
-        if self._tmux.in_mode(session):
+        if self._tmux.in_mode(place):
             return "its pane is in copy mode"
-        state = PromptState.BUSY if client.prompt is None else read_prompt(self._tmux.screen(session), client).state
+        state = PromptState.BUSY if client.prompt is None else read_prompt(self._tmux.screen(place), client).state
         if state in (PromptState.DIALOG, PromptState.UNKNOWN):
             return "no prompt is seen on its screen: it may be asking a person something, and this would be the answer"
         if state is PromptState.TYPED:
             return "somebody has half-typed a prompt there"
         if state is PromptState.IDLE:
-            return "" if self.submit(session, client, text) else "the text did not appear in its prompt"
-        self._tmux.paste(session, text)
+            return "" if self.submit(place, client, text) else "the text did not appear in its prompt"
+        self._tmux.paste(place, text)
         self._pause(_STEP * 4)
-        self._tmux.press(session, "Enter")
+        self._tmux.press(place, "Enter")
         return ""
 
-    def _until(self, session: str, client: Client, fact: Callable[[Prompt], bool]) -> bool:
+    def _until(self, place: str, client: Client, fact: Callable[[Prompt], bool]) -> bool:
         for _ in range(round(_SHOWN_SECONDS / _STEP)):
             self._pause(_STEP)
-            if fact(read_prompt(self._tmux.screen(session), client)):
+            if fact(read_prompt(self._tmux.screen(place), client)):
                 return True
         return False
 

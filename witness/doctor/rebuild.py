@@ -16,6 +16,7 @@ from witness.launch.polecat import read_started
 from witness.names import GroupId
 from witness.process.identity import ProcessId
 from witness.process.table import Markers, command_line, is_alive, read_table
+from witness.tmux import Tmux
 from witness.trust import resolve
 
 _LEADERS = (("reaper", MemberKind.REAPER), ("keeper", MemberKind.REAPER), ("agent", MemberKind.AGENT))
@@ -111,6 +112,7 @@ def _record(
                 created=run_dir.stat().st_mtime,
                 workdir=known.workdir if known else str(town.root),
                 run_state=RunState(
+                    pane=_pane_of(town, leaders.get("reaper")),
                     task=known.task if known else "",
                     variables=known.variables if known else {},
                 ),
@@ -127,6 +129,15 @@ def _record(
             )
         _fix_types(town, journal, group, assignments)
         journal.note(clock.wall(), "recorded-anew", group.run, polecat=group.address)
+
+
+def _pane_of(town: Town, reaper: ProcessId | None) -> str:
+    """The id of the pane whose first process is this; empty when tmux does not say."""
+    try:
+        panes = Tmux(*town.tmux_place).panes()
+    except WitnessError:
+        return ""
+    return next((pane.id for pane in panes if reaper and pane.pid == reaper.pid), "")
 
 
 def _fix_types(town: Town, journal: Journal, group: GroupId, assignments: list[Assignment]) -> None:

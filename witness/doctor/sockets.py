@@ -42,7 +42,7 @@ def check_sockets(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def _legacy(town: Town, path: Path) -> Iterator[Finding]:
     try:
-        sessions = {pane.session for pane in Tmux(path.name).panes()}
+        sessions = {pane.session for pane in Tmux(path.name, str(path.parent.parent)).panes()}
     except (TmuxError, TmuxUnusableError):
         return
     ours = sorted(session for session in sessions if town.parse_session(session))

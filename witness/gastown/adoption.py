@@ -95,6 +95,7 @@ def adopt(
                 molecule=declared.molecule,
                 run_state=RunState(
                     followed=True,
+                    pane=sighting.pane,
                     task=bead.task,
                     bead=bead.id,
                     variables=dict(declared.variables or {}),

@@ -30,6 +30,7 @@ class ObservedPolecat:
         heartbeat: what it last reported: working, idle, exiting, stuck; empty without a heartbeat.
         heartbeat_at: wall clock of that report.
         explicit: the heartbeat says its state itself (older ones only say that there is one).
+        pane: tmux's id of the agent's pane.
     """
 
     rig: str
@@ -40,6 +41,7 @@ class ObservedPolecat:
     heartbeat: str = ""
     heartbeat_at: float = 0.0
     explicit: bool = False
+    pane: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,11 @@ def see(town: Town, panes: Iterable[Pane], read: Callable[[], Table]) -> Iterato
     """
     table: Table = {}
     below: dict[int, list[int]] = {}
-    for pane in panes:
+    seen: set[str] = set()
+    # The oldest first: what a person has opened beside the agent is none of ours.
+    for pane in sorted(panes, key=lambda each: each.age):
+        if pane.session in seen:
+            continue
         parsed = town.parse_session(pane.session)
         # A registered prefix and a worktree: sessions that only look like polecats are people's own.
         if pane.dead or parsed is None or parsed[1] != "polecat" or parsed[0] not in town.prefixes:
@@ -44,8 +48,9 @@ def see(town: Town, panes: Iterable[Pane], read: Callable[[], Table]) -> Iterato
         agent = _agent(pane.pid, table, below)
         if agent is None:
             continue
+        seen.add(pane.session)
         state, at, explicit = read_heartbeat(town, pane.session)
-        yield ObservedPolecat(rig, polecat, pane.session, agent, str(workdir), state, at, explicit)
+        yield ObservedPolecat(rig, polecat, pane.session, agent, str(workdir), state, at, explicit, pane.id)
 
 
 def _agent(pid: int, table: Table, below: dict[int, list[int]]) -> ProcessId | None:

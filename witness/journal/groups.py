@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at, "
     "intent_note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans, "
-    "session_missing, activity, activity_at, channel, channel_reason, client_version"
+    "session_missing, activity, activity_at, channel, channel_reason, client_version, pane"
 )
 
 
@@ -169,6 +169,7 @@ def _state_values(state: RunState) -> tuple[Any, ...]:
         state.channel,
         state.channel_reason,
         state.client_version,
+        state.pane,
     )
 
 
@@ -185,7 +186,7 @@ def _state_columns(changes: RunStateChanges) -> dict[str, Any]:
 def _group(row: tuple[Any, ...]) -> Group:
     (run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at,
      note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans,
-     session_missing, activity, activity_at, channel, channel_reason, client_version) = row  # fmt: skip
+     session_missing, activity, activity_at, channel, channel_reason, client_version, pane) = row  # fmt: skip
     return Group(
         id=GroupId(rig, polecat, run),
         session=session,
@@ -215,5 +216,6 @@ def _group(row: tuple[Any, ...]) -> Group:
             channel=channel,
             channel_reason=channel_reason,
             client_version=client_version,
+            pane=pane,
         ),
     )

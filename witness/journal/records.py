@@ -71,6 +71,7 @@ class RunState:
         channel: how its client was to record events and tell it something, chosen at spawn; empty when nobody chose.
         channel_reason: why that is not the best channel that its kind of client has, empty when it is.
         client_version: of its client, empty when it could not be told.
+        pane: tmux's id of the pane that its agent was started in, as ``%3``; empty when it is not known.
     """
 
     task: str = ""
@@ -87,6 +88,7 @@ class RunState:
     channel: str = ""
     channel_reason: str = ""
     client_version: str = ""
+    pane: str = ""
 
 
 class RunStateChanges(TypedDict, total=False):
@@ -101,6 +103,7 @@ class RunStateChanges(TypedDict, total=False):
     channel: str
     channel_reason: str
     client_version: str
+    pane: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,11 @@ class Group:
     intent_note: str = ""
     zombie: str = ""
     run_state: RunState = field(default_factory=RunState)
+
+    @property
+    def pane(self) -> str:
+        """What tmux is told when the agent's screen or keys are meant: its own pane, else its session's active one."""
+        return self.run_state.pane or self.session
 
 
 @dataclass(frozen=True, slots=True)

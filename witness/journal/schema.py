@@ -158,4 +158,5 @@ STEPS: tuple[str, ...] = (
         run TEXT NOT NULL, type TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (run, type)
     ) WITHOUT ROWID;
     """,
+    "ALTER TABLE groups ADD COLUMN pane TEXT NOT NULL DEFAULT ''",
 )

@@ -108,6 +108,5 @@ def daemon_environ(key_env: str) -> dict[str, str]:
     kept.pop("GT_TMUX_SOCKET", None)
     if key_env in os.environ:
         kept[key_env] = os.environ[key_env]
-    if "GT_TMUX_SOCKET" in os.environ:
-        kept["GT_TMUX_SOCKET"] = os.environ["GT_TMUX_SOCKET"]
-    return kept
+    # Where tmux is: of a town whose polecats are all Gas Town's nobody has recorded it.
+    return kept | {name: os.environ[name] for name in ("GT_TMUX_SOCKET", "TMUX_TMPDIR") if name in os.environ}

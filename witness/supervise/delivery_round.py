@@ -77,14 +77,14 @@ class Deliveries:
         for group in groups:
             folder = self._town.queue_dir(group.session)
             try:
-                self._poller.tick(group.session, client_for(group.agent), folder, group.id.run)
+                self._poller.tick(group.pane, client_for(group.agent), folder, group.id.run)
             except (TmuxError, OSError) as error:
                 self._complaints.append(f"{group.id.address}: what waits for it could not be typed in: {error}")
 
     def _is_due(self, group: Group) -> bool:
         if group.state in _WORKING and self._due(group):
             return True
-        self._poller.forget(group.session)
+        self._poller.forget(group.pane)
         return False
 
     def _due(self, group: Group) -> bool:
@@ -100,7 +100,7 @@ class Deliveries:
     def close(self, group: Group) -> list[str]:
         """Its agent has ended: what it never got goes to the dead-letter folder, with that as the reason."""
         folder = self._town.queue_dir(group.session)
-        self._poller.forget(group.session)
+        self._poller.forget(group.pane)
         try:
             NudgeQueue(folder, self._clock).close(f"the run {group.id.run} has ended")
             settle_deliveries(self._journal, folder, self._clock, last=True)

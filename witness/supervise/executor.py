@@ -194,6 +194,8 @@ class Executor:
             argument=member.argument,
             session=group.session,
             socket=self._tmux.socket,
+            tmux_directory=self._tmux.directory,
+            pane=group.run_state.pane,
             town=str(self._town.root),
             workdir=group.workdir,
             run_dir=str(self._town.run_dir(group.id.run)),

@@ -113,8 +113,8 @@ class _Panes:
 
     def __init__(self, panes: list[Pane]) -> None:
         self.by_pid = {pane.pid: pane for pane in panes}
-        # The first of a session's panes is the one that the spawn made.
-        self.by_session = {pane.session: pane for pane in reversed(panes)}
+        # The oldest of a session's panes is the one that it was made with.
+        self.by_session = {pane.session: pane for pane in sorted(panes, key=lambda pane: -pane.age)}
 
 
 class SnapshotReader:

@@ -213,6 +213,7 @@ class Spawner:
         if prepared.settings.containment == "cgroup" and started.agent.pid not in cgroup_members(str(cgroup), run):
             raise SpawnError(prepared.group.address, _NO_CGROUP)
         self._reconciler.actor.record_polecat(run, started.reaper, started.keeper, started.agent)
+        self._journal.groups.change(run, pane=started.pane.id)
         tmux.set_environment(prepared.session, "GT_PANE_ID", started.pane.id)
         return started, choice
 
