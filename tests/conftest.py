@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,7 +40,11 @@ _KEPT = {
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No inherited keys, no TMUX*, CLAUDE*, ANTHROPIC_* or GT_*: a test says itself what it needs."""
+    """No inherited keys, no TMUX*, CLAUDE*, ANTHROPIC_* or GT_*: a test says itself what it needs.
+
+    Some of what is tested in this very process changes its directory (a socket's path must be short): it is put back.
+    """
+    monkeypatch.chdir(Path.cwd())
     for name in list(os.environ):
         if name not in _KEPT and not name.startswith("PYTEST_"):
             monkeypatch.delenv(name)

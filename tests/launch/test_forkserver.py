@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -219,8 +220,7 @@ def test_many_are_started_in_a_blink(home: Home) -> None:
 
 def test_two_who_start_a_nursery_at_once_share_one(home: Home) -> None:
     argv = ["-m", "sidecars", "--nursery", str(home.runtime)]
-    python = str(Path(".venv/bin/python").absolute())
-    starters = [subprocess.Popen([python, *argv]) for _ in range(4)]
+    starters = [subprocess.Popen([sys.executable, *argv]) for _ in range(4)]
     assert [starter.wait(40) for starter in starters] == [0] * 4
     assert _nursery(home)
     running = [row.process for row in read_table().values() if str(home.runtime) in command_line(row.process)]
