@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.programs import BY_NAME, recording
@@ -206,3 +207,37 @@ def test_a_defunct_process_is_nobody() -> None:
 def test_the_tops_of_a_set() -> None:
     kinship = GroupMembership(_table((1, 0), (10, 1), (11, 10), (20, 1)), {})
     assert set(kinship.roots(_ids(10, 11, 20))) == _ids(10, 20)
+
+
+@pytest.mark.parametrize("error", [psutil.AccessDenied(1), OSError(22, "EINVAL"), ValueError("no number")])
+def test_what_cannot_be_looked_at_is_unknown_and_not_dead(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    monkeypatch.setattr(table, "LINUX", False)
+    me = table.identify(os.getpid())
+    assert me
+    real = psutil.Process.create_time
+
+    def create_time(self: psutil.Process) -> float:
+        if self.pid == me.pid:
+            raise error
+        return real(self)
+
+    monkeypatch.setattr(psutil.Process, "create_time", create_time)
+    rows = table.read_table()
+    assert len(rows) > 1
+    assert table.is_alive(me, rows)
+    assert table.is_alive(me)
+    assert not table.is_alive(ProcessId(1 << 22, me.started), rows)
+    assert not table.send(me, 0)  # what is not known is not signalled
+
+
+@LINUX_ONLY
+def test_without_a_descriptor_to_look_with_nobody_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    me = table.identify(os.getpid())
+    assert me
+
+    def no_more(*_: object) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(table.os, "open", no_more)
+    assert table.is_alive(me)
+    assert not table.is_alive(ProcessId(me.pid, me.started), {})

@@ -61,12 +61,16 @@ def _read_linux() -> dict[int, Row]:
 def _row(pid: int) -> Row | None:
     try:
         handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
+    except OSError:  # we have no descriptor left, or may not look: that is no fact about the process
+        return _unknown(pid)
     try:
         data = os.read(handle, 1024)
-    except OSError:  # it ended while we looked
+    except ProcessLookupError:  # it ended while we looked
         return None
+    except OSError:
+        return _unknown(pid)
     finally:
         os.close(handle)
     # The name stands in parentheses and may itself hold spaces and parentheses.
@@ -74,6 +78,11 @@ def _row(pid: int) -> Row | None:
     # A process whose first thread has ended shows as defunct while its other threads run on.
     defunct = fields[0] == b"X" or (fields[0] == b"Z" and int(fields[17]) < 2)
     return Row(ProcessId(pid, int(fields[19])), int(fields[1]), defunct, data[data.index(b"(") + 1 : data.rindex(b")")])
+
+
+def _unknown(pid: int) -> Row:
+    """A process that is there and cannot be looked at."""
+    return Row(ProcessId(pid, 0), 0, defunct=False)
 
 
 def _read_psutil() -> dict[int, Row]:
@@ -90,8 +99,10 @@ def _psutil_row(process: psutil.Process) -> Row | None:
             started = int((process.create_time() or 0) * 1000)
             defunct = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
             return Row(ProcessId(process.pid, started), process.ppid(), defunct)
-    except psutil.Error:
+    except psutil.NoSuchProcess:
         return None
+    except (psutil.Error, OSError, ValueError):
+        return _unknown(process.pid)
 
 
 def look_up(pid: int) -> Row | None:
@@ -100,25 +111,31 @@ def look_up(pid: int) -> Row | None:
         return _row(pid)
     try:
         return _psutil_row(psutil.Process(pid))
-    except psutil.Error:
+    except psutil.NoSuchProcess:
         return None
+    except (psutil.Error, OSError, ValueError):
+        return _unknown(pid)
 
 
 def identify(pid: int) -> ProcessId | None:
     """The identity of the living process with this pid."""
     row = look_up(pid)
-    return row.process if row and not row.defunct else None
+    return row.process if row and row.process.started and not row.defunct else None
 
 
 def is_alive(process: ProcessId, table: Table | None = None) -> bool:
     """Whether exactly this process runs; a defunct one and a later owner of the pid do not count.
+
+    One that is there and cannot be looked at is not taken for dead: whoever did would replace it, or let it survive.
 
     Args:
         process: the one meant.
         table: a snapshot to look in; the kernel is asked when None.
     """
     row = table.get(process.pid) if table is not None else look_up(process.pid)
-    return row is not None and row.process == process and not row.defunct
+    if row is None or row.defunct:
+        return False
+    return row.process == process or (row.process.pid == process.pid and not row.process.started)
 
 
 def send(process: ProcessId, number: int) -> bool:
@@ -131,11 +148,11 @@ def send(process: ProcessId, number: int) -> bool:
         return False
     try:
         if not hasattr(os, "pidfd_open"):
-            return is_alive(process) and _kill(process.pid, number)
+            return identify(process.pid) == process and _kill(process.pid, number)
         # The handle is taken first and the identity checked after: from then on the pid may be recycled at will.
         handle = os.pidfd_open(process.pid)
         try:
-            if not is_alive(process):
+            if identify(process.pid) != process:
                 return False
             signal.pidfd_send_signal(handle, number)
             return True
@@ -154,7 +171,7 @@ def process_name(process: ProcessId) -> str:
     """Its name for people; empty when it is gone."""
     try:
         return psutil.Process(process.pid).name()
-    except psutil.Error:
+    except (psutil.Error, OSError, ValueError):
         return ""
 
 
@@ -162,7 +179,7 @@ def command_line(process: ProcessId) -> str:
     """Its arguments joined by spaces; empty when it is gone or may not be read."""
     try:
         return " ".join(psutil.Process(process.pid).cmdline()).strip()
-    except (psutil.Error, OSError):
+    except (psutil.Error, OSError, ValueError):
         return ""
 
 
