@@ -26,37 +26,99 @@ MOST_EXPANDED = 64 << 30
 _ROOM_LEFT = 1 << 30
 
 
-def _zstd(raw: IO[bytes]) -> IO[bytes]:
+# What a decoder may keep of what it has unfolded: `xz -9` needs 65 MiB, `zstd --ultra -22` 128.
+_WINDOW_LOG = 27
+_COMPRESSED = 1 << 18
+
+
+class _Gzip:
+    """zlib's decoder with the manners of the others."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+        self.unused_data = b""
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail and not self._zlib.eof
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        found = self._zlib.decompress(self._zlib.unconsumed_tail + data, most)
+        self.unused_data = self._zlib.unused_data
+        return found
+
+
+def _zstd() -> Any:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd
-    opened: Any = zstd.open(raw, "rb")
-    return opened  # type: ignore[no-any-return]
+    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})
 
 
-def _xz(raw: IO[bytes]) -> IO[bytes]:
+def _xz() -> Any:
     import lzma
 
-    return lzma.LZMAFile(raw)
+    return lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=1 << _WINDOW_LOG)
 
 
-def _gz(raw: IO[bytes]) -> IO[bytes]:
-    import gzip
-
-    opened: Any = gzip.GzipFile(fileobj=raw)
-    return opened  # type: ignore[no-any-return]
-
-
-def _bz2(raw: IO[bytes]) -> IO[bytes]:
+def _bz2() -> Any:
     import bz2
 
-    return bz2.BZ2File(raw)
+    return bz2.BZ2Decompressor()
+
+
+class _Unfolded:
+    """The members of a compressed stream, one after the other, piece by piece.
+
+    Args:
+        raw: the compressed bytes.
+        make: a decoder for one member.
+        deadline: looked at between any two steps: a stream may consist of a million members that hold nothing.
+    """
+
+    def __init__(self, raw: IO[bytes], make: Callable[[], Any], deadline: Deadline) -> None:
+        self._raw, self._make, self._deadline = raw, make, deadline
+        self._decoder: Any = None
+        self._data = b""
+
+    def read1(self, most: int) -> bytes:
+        """The next bytes, at most so many; empty at the end.
+
+        Raises:
+            EOFError: the last member is not whole.
+            TimeoutSpentError: there is no time left.
+        """
+        while True:
+            self._deadline.check()
+            if self._decoder is None:
+                # Between members only padding may stand.
+                self._data = self._data.lstrip(b"\0") or self._raw.read(_COMPRESSED)
+                if not self._data:
+                    return b""
+                if not self._data.strip(b"\0"):
+                    self._data = b""
+                    continue
+                self._decoder = self._make()
+            elif self._decoder.needs_input and not self._data:
+                self._data = self._raw.read(_COMPRESSED)
+                if not self._data:
+                    raise EOFError("it ends in the middle")
+            piece: bytes = self._decoder.decompress(self._data, most)
+            self._data = b""
+            if self._decoder.eof:
+                self._data, self._decoder = self._decoder.unused_data, None
+            if piece:
+                return piece
 
 
 # First bytes as their formats fix them (RFC 1952, RFC 8878, the .xz and bzip2 file formats).
-_MAGIC: tuple[tuple[bytes, str, Callable[[IO[bytes]], IO[bytes]]], ...] = (
-    (b"\x1f\x8b\x08", "gz", _gz),
+_MAGIC: tuple[tuple[bytes, str, Callable[[], Any]], ...] = (
+    (b"\x1f\x8b\x08", "gz", _Gzip),
     (b"\xfd7zXZ\x00", "xz", _xz),
     (b"\x28\xb5\x2f\xfd", "zst", _zstd),
     (b"BZh", "bz2", _bz2),
@@ -160,8 +222,8 @@ class Expanded:
             raise
 
     def _fill(self, raw: IO[bytes], target: int, deadline: Deadline) -> None:
-        opener = next((each for _, name, each in _MAGIC if name == self.compression), None)
-        source: Any = opener(raw) if opener else raw
+        make = next((each for _, name, each in _MAGIC if name == self.compression), None)
+        source: Any = _Unfolded(raw, make, deadline) if make else raw
         decoder: codecs.IncrementalDecoder | None = None
         first = True
         while True:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Self
 
 from sidecars.distill.beneath import open_beneath
 from sidecars.distill.errors import UnreadableError
+
+# In characters, of a file and of a line of it; the largest that projects share have a tenth of it.
+_LARGEST, _LONGEST = 1 << 16, 1000
 
 
 class IgnoreRules:
@@ -25,9 +29,13 @@ class IgnoreRules:
         except UnreadableError:
             return None
         try:
-            return cls(os.pread(own, 1 << 20, 0).decode("utf-8", "replace"))
-        except ValueError:
-            return None  # a rule that git itself would not understand
+            text = os.pread(own, _LARGEST + 1, 0).decode("utf-8", "replace")
+            # Each rule becomes an expression: a file that is none of a person's would cost minutes.
+            if len(text) > _LARGEST or "\0" in text or max(map(len, text.splitlines()), default=0) > _LONGEST:
+                return None
+            return cls(text)
+        except (ValueError, OSError, OverflowError, RecursionError, re.error):
+            return None  # a rule that git itself would not understand, or a folder of that name
         finally:
             os.close(own)
 

@@ -8,11 +8,17 @@ import hashlib
 import lzma
 import os
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from sidecars.distill import decompress
+from sidecars.distill.decompress import Expanded
+from sidecars.distill.errors import TimeoutSpentError
+from sidecars.distill.ignore import IgnoreRules
+from sidecars.distill.limits import Deadline
 from sidecars.distill.text import Text
 
 if sys.version_info >= (3, 14):
@@ -91,3 +97,47 @@ def test_the_temporary_file_has_no_name(opened: Opened, tmp_path: object, monkey
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     opened(gzip.compress(PLAIN))
     assert [name for name in os.listdir(str(tmp_path)) if name.startswith("gt-distill-")] == []
+
+
+def test_a_million_members_that_hold_nothing_end_at_the_deadline(tmp_path: Path) -> None:
+    path = tmp_path / "empty.gz"
+    path.write_bytes(gzip.compress(b"") * 500_000)
+    began = time.monotonic()
+    with path.open("rb") as file, pytest.raises(TimeoutSpentError):
+        Expanded(file.fileno(), path.stat().st_size, path.read_bytes()[:16], Deadline(0.3))
+    assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("kind", ["xz", "zst"])
+def test_a_dictionary_larger_than_we_grant_is_a_gap(tmp_path: Path, kind: str) -> None:
+    if kind == "xz":
+        filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 29}]
+        data = lzma.compress(b"hello", format=lzma.FORMAT_XZ, filters=filters)
+    else:
+        # A frame whose header asks for a window of 1 GiB (RFC 8878, 3.1.1.1.2), and one raw block.
+        data = b"\x28\xb5\x2f\xfd\x00" + bytes([20 << 3]) + b"\x29\x00\x00hello"
+    path = tmp_path / "large"
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        plain = Expanded(file.fileno(), len(data), data[:16], Deadline(10))
+    os.close(plain.fd)
+    assert plain.size == 0
+    assert "ends early or is damaged" in plain.gaps[0]
+
+
+def test_padding_between_and_after_members_is_none_of_the_text(opened: Opened) -> None:
+    padded = lzma.compress(b"one\n") + bytes(8) + lzma.compress(b"two\n") + bytes(4)
+    assert opened(padded).read(0, 100) == b"one\ntwo\n"
+    assert opened(gzip.compress(b"one\n") + bytes(100_000)).read(0, 100) == b"one\n"
+
+
+@pytest.mark.parametrize("text", [b"*a" * 500_000, bytes(1 << 20), b"a\n" * 100_000, b"[" * 900, b"\\"])
+def test_rules_to_leave_files_out_that_no_person_wrote_cost_nothing(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / ".gitignore").write_bytes(text)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    began = time.monotonic()
+    rules = IgnoreRules.of(folder)
+    os.close(folder)
+    if rules is not None:
+        rules.verdict("a" * 200)
+    assert time.monotonic() - began < 2
