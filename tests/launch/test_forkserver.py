@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs import alive
+from witness.agents.hook_entries import hook_command
 from witness.assignment import Assignment
 from witness.errors import SpawnError
 from witness.events.spool_writer import LOOKER
@@ -358,3 +359,29 @@ def test_a_looker_that_is_killed_is_replaced_and_one_whose_forkserver_died_ends(
     assert nursery is not None
     send(nursery, signal.SIGKILL)
     await_fact(lambda: not looker_of(home), "the looker ends")
+
+
+def test_a_command_that_names_no_file_is_told_by_what_it_did(home: Home) -> None:
+    (home.work / "issue.md").write_text("---\nfiles: [billing/**]\n---\nDo it.\n")
+    home.start()
+    await_fact(lambda: answers(home), "the looker serves the run")
+    event = {
+        "hook_event_name": "PostToolUse",
+        "session_id": "s",
+        "cwd": str(home.work),
+        "tool_name": "Bash",
+        "tool_input": {"command": "f=other.txt; printf x > $f"},
+        "tool_response": {"stdout": ""},
+        "tool_use_id": "one",
+        "duration_ms": 100,
+    }
+    subprocess.run(["sh", "-c", event["tool_input"]["command"]], cwd=home.work, check=True)  # type: ignore[index]
+    environment = {"GT_WITNESS_SPOOL": str(home.run_dir / "spool"), "GT_WITNESS_HOOK_WAIT": "2000"}
+    program = [*hook_command("PostToolUse")]
+    subprocess.run(program, input=json.dumps(event).encode(), env=environment, check=True)
+    with Journal(home.runtime / "witness.db") as journal:
+        run = home.assignment().group.run
+        await_fact(lambda: journal.decisions.of(run), "the sidecar has judged it")
+        (decision,) = journal.decisions.of(run)
+    assert (decision.reason, decision.seen) == ("edited-outside", "effect")
+    assert "other.txt was created" in decision.message
