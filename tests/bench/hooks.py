@@ -18,17 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.table import Row
-from tests.clients import claude_program
+from tests.clients import claude_program, versions
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from witness.agents.hook_entries import hook_command, interpreter
 from witness.agents.hook_settings import session_settings
+from witness.agents.mod_folder import VARIABLE, make_mod
 from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
-from witness.events.spool_reader import WakeSocket
+from witness.events.spool_reader import SpoolReader, WakeSocket
 
-_CLAUDE = claude_program()
+_NEWEST = claude_program(versions()["CLAUDE_NEWEST"])
+_CLAUDE = _NEWEST if _NEWEST.exists() else claude_program()
 # Tool calls in a session, and sessions of each kind, interleaved so that other load meets all kinds alike.
-_CALLS, _SESSIONS = 16, 6
+_CALLS, _SESSIONS = 34, 6
 _RUNS = 60
 _READS_ONLY = "import os\nwhile os.read(0, 1 << 20): pass"
 _PAYLOAD = json.dumps(
@@ -86,12 +88,39 @@ def _only(command: list[str]) -> dict[str, Any]:
     return {"hooks": {event: [{"matcher": "*", "hooks": [handler]}] for event in ("PostToolUse", "PostToolUseFailure")}}
 
 
-_KINDS: dict[str, tuple[dict[str, Any], bool]] = {
-    "no hooks": ({}, False),
-    "a hook that only reads (sh)": (_only(["/bin/sh", "-c", "cat >/dev/null"]), False),
-    "a hook that only reads (python -S -I)": (_only([interpreter(), "-S", "-I", "-c", _READS_ONLY]), False),
-    "ours, nothing to deliver": (session_settings(), False),
-    "ours, one nudge each call": (session_settings(), True),
+# A mod that does nothing: the floor of any mod.
+_EMPTY = "export const register = (on) => {\n  on('classic.PostToolUse', async ($, e, next) => ({}))\n}\n"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One way to be told of a call.
+
+    Args:
+        settings: the client's.
+        nudged: something waits at each call.
+        mod: ``empty`` (one that does nothing), ``asked`` (ours, that asks at each call), ``noted`` (ours, where no
+            sidecar looks at the tool); none when not given.
+    """
+
+    settings: dict[str, Any]
+    nudged: bool = False
+    mod: str = ""
+
+
+_KINDS: dict[str, _Kind] = {
+    "no hooks": _Kind({}),
+    "a hook that only reads (sh)": _Kind(_only(["/bin/sh", "-c", "cat >/dev/null"])),
+    "a hook that only reads (python -S -I)": _Kind(_only([interpreter(), "-S", "-I", "-c", _READS_ONLY])),
+    "our hook, nothing to deliver": _Kind(session_settings()),
+    "our hook, one nudge each call": _Kind(session_settings(), nudged=True),
+}
+# Where the client runs mods.
+_MOD_KINDS: dict[str, _Kind] = {
+    "a mod that does nothing": _Kind({}, mod="empty"),
+    "our mod, a call that needs no answer": _Kind(session_settings(), mod="noted"),
+    "our mod, nothing to deliver": _Kind(session_settings(), mod="asked"),
+    "our mod, one nudge each call": _Kind(session_settings(), nudged=True, mod="asked"),
 }
 
 
@@ -99,13 +128,16 @@ def per_tool_call() -> list[Row]:
     """The real Claude Code against a scripted server: from its answer to the next request, per tool call (Read)."""
     if not _CLAUDE.exists():
         raise FileNotFoundError("the real Claude Code is not installed: make e2e installs it")
-    gaps: dict[str, list[float]] = {kind: [] for kind in _KINDS}
-    late: dict[str, int] = dict.fromkeys(_KINDS, 0)
+    kinds = _KINDS | (_MOD_KINDS if _CLAUDE == _NEWEST else {})
+    gaps: dict[str, list[float]] = {name: [] for name in kinds}
+    late: dict[str, int] = dict.fromkeys(kinds, 0)
+    hooks: dict[str, int] = dict.fromkeys(kinds, 0)
     for _ in range(_SESSIONS):
-        for kind, (settings, nudged) in _KINDS.items():
-            found, missed = _session(settings, nudged)
-            gaps[kind] += found
-            late[kind] += missed
+        for name, kind in kinds.items():
+            found, missed, by_hook = _session(kind)
+            gaps[name] += found
+            late[name] += missed
+            hooks[name] += by_hook
     base = statistics.median(gaps["no hooks"])
     return [
         Row(
@@ -116,7 +148,8 @@ def per_tool_call() -> list[Row]:
             p95_ms=1000 * statistics.quantiles(found, n=20)[-1],
             added_quarter_ms=None if kind == "no hooks" else 1000 * (_quarter(found) - _quarter(gaps["no hooks"])),
             added_ms=None if kind == "no hooks" else 1000 * (statistics.median(found) - base),
-            requests_late=late[kind] if _KINDS[kind][1] else None,
+            requests_late=late[kind] if kinds[kind].nudged else None,
+            calls_by_hook=hooks[kind] if kinds[kind].mod in ("asked", "noted") else None,
         )
         for kind, found in gaps.items()
     ]
@@ -127,16 +160,17 @@ def _quarter(spans: list[float]) -> float:
     return statistics.quantiles(spans, n=4)[0]
 
 
-def _session(settings: dict[str, Any], nudged: bool) -> tuple[list[float], int]:
+def _session(kind: _Kind) -> tuple[list[float], int, int]:
+    """Seconds from each answer to the next request, requests without their nudge, and calls that a mod left to us."""
     with _scratch() as folder, MessagesServer() as server:
         polecat = _Polecat(folder)
         work = folder / "work"
         work.mkdir()
         (work / "a.txt").write_text("one line\n")
-        (folder / "settings.json").write_text(json.dumps(settings))
+        (folder / "settings.json").write_text(json.dumps(kind.settings))
 
         def step(request: Request) -> Block:
-            if nudged:
+            if kind.nudged:
                 polecat.say()
             return use("Read", file_path=str(work / "a.txt"))
 
@@ -147,6 +181,13 @@ def _session(settings: dict[str, Any], nudged: bool) -> tuple[list[float], int]:
             **polecat.variables,
             **server.environment(),
         }
+        if kind.mod:
+            mod = make_mod(folder / "mod", band=False)
+            environment[VARIABLE] = str(mod)
+            if kind.mod == "empty":
+                (mod / "hooks" / "register.js").write_text(_EMPTY)
+            if kind.mod == "noted":
+                (polecat.spool / "scope.passes").write_text('["Read"]')
         argv = [str(_CLAUDE), "-p", "go", "--settings", str(folder / "settings.json"), "--allowedTools", "Read", "Bash"]
         subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, env=environment, cwd=work, timeout=120, check=True
@@ -154,7 +195,16 @@ def _session(settings: dict[str, Any], nudged: bool) -> tuple[list[float], int]:
         requests = server.of("main")
         pairs = list(itertools.pairwise(requests))[1:_CALLS]
         missed = sum("[sidecar:scope] note" not in after.news for _, after in pairs)
-        return [after.arrived - before.sent for before, after in pairs], missed
+        spans = [after.arrived - before.sent for before, after in pairs]
+        return spans, missed, _by_hook(polecat.spool) if kind.mod in ("asked", "noted") else 0
+
+
+def _by_hook(spool: Path) -> int:
+    """Completed calls that the mod's server has not recorded itself."""
+    pid = json.loads((spool / "mod.json").read_text())["pid"]
+    events = SpoolReader(spool).read(10_000)
+    calls = [event for event in events if event.payload.get("hook_event_name") == "PostToolUse"]
+    return sum(not event.id.endswith(f"-{pid}") for event in calls)
 
 
 # -- alone ----------------------------------------------------------------------------------------------

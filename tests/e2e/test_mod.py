@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.clients import claude_program, versions
-from tests.e2e.conftest import Session, wait_until
+from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
+from tests.towns import make_town, supervised
+from witness.agents.channels import first_sign
 from witness.agents.mod_folder import VARIABLE, make_mod
 from witness.clock import SystemClock
 from witness.delivery import queue_files
@@ -311,3 +316,34 @@ def test_after_a_tool_that_no_sidecar_looks_at_nobody_waits(
     assert sum(said(server, "once")) == 1
     assert session.names().count("PostToolUse") == 3
     assert session.by_hook() <= BY_HOOK_ALWAYS
+
+
+def test_hooks_that_a_project_switches_off_are_said_at_spawn_in_the_list_and_by_the_doctor(
+    either_claude: Path, server: MessagesServer, home: Path, trust: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """What is configured is not what works: the polecat is one with a pane only, and nobody has to find that out."""
+    town = make_town(tmp_path / "town")
+    repo = trust(town.root / "repo")
+    (repo / ".claude").mkdir()
+    (repo / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
+    server.play(use("Bash", command="echo one"), say("Fin."))
+    agent = shlex.join([str(either_claude), *PERMITTED])
+
+    def gt(*arguments: str) -> str:
+        argv = [sys.executable, "-m", "witness.cli", *arguments]
+        return subprocess.run(argv, cwd=repo, capture_output=True, text=True, check=False, timeout=60).stdout
+
+    with supervised(town) as witness:
+        reason = f"{repo}/.claude/settings.json says disableAllHooks"
+        assert f"channel pane: {reason}" in gt(
+            "polecat", "spawn", "d", "--workdir", str(repo), "--agent", agent, "--sidecars", "scope:docs/issue.md",
+            "--task", "do it",
+        )  # fmt: skip
+        server.wait_for_count(2)
+        spool = town.run_dir(witness.find("d").id.run) / "spool"
+        assert first_sign(spool) is None
+        (row,) = json.loads(gt("polecat", "list", "--json"))
+        assert (row["channel"], row["channel_note"]) == ("pane", reason)
+        assert reason in gt("polecat", "list")
+        found = [line for line in gt("doctor").splitlines() if "main/d" in line or "repo/d" in line]
+        assert any(reason in line for line in found), found

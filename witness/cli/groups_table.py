@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,6 +66,7 @@ def _row(witness: Witness, group: Group, members: list[Member]) -> dict[str, Any
     }
 
 
+_NO_TERMINAL = 10_000
 _LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
 
 
@@ -113,4 +115,5 @@ def show_groups(rows: Sequence[dict[str, Any]]) -> None:
     if not rows:
         print("no polecats")  # noqa: T201
         return
-    Console(soft_wrap=True).print(tree(rows))
+    # For a program or a file nothing is cut off where some terminal would end.
+    Console(soft_wrap=True, width=None if sys.stdout.isatty() else _NO_TERMINAL).print(tree(rows))
