@@ -273,7 +273,7 @@ class Server:
     def look(self):
         """Tell the mod what has changed, and wake an idle agent."""
         waiting = bool(queue_files.waiting(self.queue))
-        self.tell(waiting=waiting, passes=passes())
+        self.tell(waiting=waiting, passes=passes(), band=prompt_line())
         if waiting and gt_idle.is_mine("idle"):
             self.submit()
 
@@ -389,6 +389,21 @@ def passes():
                 return []
             found = tools if found is None else found & tools
     return sorted(found or ())
+
+
+def prompt_line():
+    """What the Witness has to say above the prompt: one line of printable text, empty when it says nothing."""
+    try:
+        file = os.open("../prompt-line", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        line = os.read(file, 1000).decode("utf-8", "replace").partition("\n")[0]
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
+    return "".join(mark for mark in line if mark.isprintable())[:200]
 
 
 def read_request(peer, buffer):

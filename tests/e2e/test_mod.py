@@ -223,6 +223,17 @@ def test_other_peoples_hooks_go_on_running(server: MessagesServer, session: ModS
     assert session.names().count("PostToolUse") == 2
 
 
+def test_one_line_about_the_polecat_stands_above_the_prompt(
+    server: MessagesServer, session: ModSession, tmp_path: Path
+) -> None:
+    constants = tmp_path / "run" / "mod" / "hooks" / "server.js"
+    constants.write_text(constants.read_text().replace("BAND = false", "BAND = true"))
+    (tmp_path / "run" / "prompt-line").write_text("gt main/toast RUNNING · scope 3→2→1\nand no more")
+    session.start()
+    wait_until(lambda: "gt main/toast RUNNING · scope 3→2→1" in session.screen(), "the line")
+    assert "and no more" not in session.screen()
+
+
 def test_with_its_server_killed_the_hooks_serve_and_a_new_one_comes(
     server: MessagesServer, session: ModSession
 ) -> None:
@@ -347,3 +358,12 @@ def test_hooks_that_a_project_switches_off_are_said_at_spawn_in_the_list_and_by_
         assert reason in gt("polecat", "list")
         found = [line for line in gt("doctor").splitlines() if "main/d" in line or "repo/d" in line]
         assert any(reason in line for line in found), found
+
+
+def test_the_client_itself_finds_nothing_wrong_with_it(either_claude: Path, home: Path, tmp_path: Path) -> None:
+    folder = make_mod(tmp_path / "mod", band=True)
+    done = subprocess.run(
+        [either_claude, "plugin", "validate", folder], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout
+    assert "gating hook without" not in done.stdout

@@ -133,6 +133,16 @@ class DecisionLog:
             "run = ? AND outcome = 'injected' AND line = id AND ? IN ('', sidecar)", run, sidecar, last=1000
         )
 
+    def tally(self, run: str) -> list[tuple[str, int, int, int]]:
+        """Of each sidecar of a run: its name, how many signals it reported, how many lines were said and seen."""
+        rows = self._journal.run(
+            "SELECT sidecar, SUM(outcome IN ('injected', 'refused')), SUM(outcome = 'injected' AND line = id),"
+            " SUM(outcome = 'injected' AND line = id AND stage = 'seen') FROM decisions WHERE run = ?"
+            " GROUP BY sidecar ORDER BY sidecar",
+            run,
+        ).fetchall()
+        return [(str(name), int(reported), int(said), int(seen)) for name, reported, said, seen in rows]
+
     def held(self, run: str, sidecar: str) -> list[Decision]:
         """What a sidecar still has to say in a run, oldest first."""
         return self._select("run = ? AND sidecar = ? AND stage = 'held'", run, sidecar, last=100_000)

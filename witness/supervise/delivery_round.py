@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 
-from witness.agents.clients import client_for
+from witness.agents.clients import Channel, client_for
 from witness.clock import Clock
 from witness.config.town import Town
 from witness.delivery import queue_files
@@ -16,6 +16,7 @@ from witness.delivery.prompt_typist import WATCH, IdlePoller
 from witness.delivery.receipts import settle_deliveries
 from witness.errors import TmuxError
 from witness.journal import Group, GroupState, Journal
+from witness.supervise.prompt_line import write_prompt_line
 from witness.tmux import Tmux
 
 # Between two looks at queues of idle agents; two looks must agree before anything is typed.
@@ -43,7 +44,11 @@ class Deliveries:
 
     def settle(self, groups: Iterable[Group]) -> list[str]:
         """Fold what became of the nudges of these groups into the journal; returns what could not be done."""
-        errors = []
+        groups, errors = list(groups), []
+        for group in groups:
+            if group.run_state.channel == Channel.MOD:
+                tally = self._journal.decisions.tally(group.id.run)
+                write_prompt_line(group, tally, self._town.run_dir(group.id.run))
         # One listing tells which sessions ever had a nudge; most groups of a large town had none.
         try:
             queues = set(os.listdir(self._town.queue_dir("any").parent))  # noqa: PTH208
