@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TypedDict
 
 from sidecars.definition.sidecar_type import SidecarType
-from sidecars.observer.inject.deliver import Deliverer, address, compose
+from sidecars.observer.inject.deliver import Deliverer, address, as_mark, compose
 from sidecars.observer.inject.gate import Gates, gate_of
 from sidecars.observer.inject.gather import Line, gather
 from sidecars.observer.judge.asking import Asking
@@ -336,7 +336,7 @@ class DecisionPipeline:
         if not any(each.id == verdict.observation for each in seen):
             decision = replace(decision, **_about(source, seen))
         words = compose(verdict, self._kind.snippets)
-        decision = self._worded(decision, verdict, words)
+        decision = self._worded(decision, verdict, words, seen)
         if not words.strip():
             return _refused(decision, "message: the judge gave no words")
         ruling = self._gates.rule(verdict, words, decision)
@@ -345,10 +345,14 @@ class DecisionPipeline:
         if ruling.subjects and ruling.subjects[0] != verdict.places[0][0]:
             # The first place was told before: the words are those of the first that was not.
             values = dict(verdict.places)[ruling.subjects[0]]
-            decision = self._worded(decision, verdict, compose(replace(verdict, values=values), self._kind.snippets))
+            words = compose(replace(verdict, values=values), self._kind.snippets)
+            decision = self._worded(decision, verdict, words, seen)
         return replace(decision, outcome="refused", stage="held", subjects=ruling.subjects)
 
-    def _worded(self, decision: Decision, verdict: Verdict, words: str) -> Decision:
+    def _worded(self, decision: Decision, verdict: Verdict, words: str, seen: Sequence[Observation]) -> Decision:
+        # The main agent reads the line: what it has not done itself is not told as its doing.
+        if who := next((each.subagent for each in seen if each.id == decision.event), ""):
+            words = f"By subagent {as_mark(who)}: {words}"
         source = verdict.source or self._kind.sources.get(verdict.snippet, "")
         return replace(decision, words=words, message=address(self._assignment.name, words, source), source=source)
 
@@ -375,7 +379,12 @@ def _about(event: str, seen: Sequence[Observation]) -> _About:
     found = next((each for each in seen if each.id == event), None)
     if found is None:
         return {"event": event, "about": "", "seen": "", "acted": 0.0}
-    return {"event": event, "about": found.subagent or "main", "seen": found.seen, "acted": found.time}
+    return {
+        "event": event,
+        "about": found.subagent_id or found.subagent or "main",
+        "seen": found.seen,
+        "acted": found.time,
+    }
 
 
 def _refused(decision: Decision, reason: str) -> Decision:

@@ -169,3 +169,14 @@ def test_words_of_a_type_of_the_project_are_the_projects_and_shipped_ones_are_no
     assert said.message == "[sidecar:scope, .gt/sidecars/scope/snippets.yaml:2] src/private/a.py is not yours."
     (said,) = observer.take([Observation("e2", tool="Read", opened=("src/private/b.py",))])
     assert (said.source, said.message.partition("]")[0]) == ("", "[sidecar:scope")
+
+
+def test_the_words_of_a_block_are_its_files(assignment: Assignment, journal: Journal, clock: ManualClock) -> None:
+    library = Path(assignment.workdir, ".gt")
+    library.mkdir()
+    (library / "blocks.xml").write_text("<!-- ours -->\n<constraints>\nNo new dependency.\n</constraints>\n")
+    Path(assignment.run_dir, "prompt.xml").write_text("<role>r</role>")
+    mine = replace(assignment, type="blocks", name="blocks")
+    observer = assemble(mine).observer(mine, journal, clock, aloud=False)
+    (said,) = observer.take([Observation("e1", tool="Edit", written=("pyproject.toml",), text="x")])
+    assert said.message.startswith("[sidecar:blocks, .gt/blocks.xml:3] The prompt had no constraints block")

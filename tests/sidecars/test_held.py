@@ -137,9 +137,9 @@ def test_once_holds_for_a_rule_with_a_comma_in_its_name(make_observer: Make) -> 
 
 
 def test_a_subagents_action_is_told_as_its_own(make_observer: Make) -> None:
-    found = make_observer(rules()).take([edit(1, "private/a.py", subagent="reviewer")])
+    found = make_observer(rules()).take([edit(1, "private/a.py", subagent="reviewer", subagent_id="a1")])
     assert spoken(found) == ["[sidecar:scope] By subagent reviewer: private/a.py was changed."]
-    assert [each.about for each in found] == ["reviewer"]
+    assert [each.about for each in found] == ["a1"]
 
 
 def test_a_late_word_of_a_model_is_not_said_and_a_rules_is(make_observer: Make, clock: ManualClock) -> None:
@@ -230,3 +230,9 @@ def test_whatever_happens_each_file_is_told_or_the_cap_is_reached(
                 told | {subject.path for each in decisions if each.gate == "cap" for subject in each.subjects}
                 == touched
             )
+
+
+def test_each_action_that_comes_in_one_look_has_its_own_line(make_observer: Make) -> None:
+    observer = make_observer(rules(), cap=200)
+    said = spoken(observer.take([edit(number, f"private/{number}.py") for number in range(30)]))
+    assert said == [f"[sidecar:scope] private/{number}.py was changed." for number in range(30)]

@@ -8,6 +8,7 @@ import select
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from sidecars.observer import process
 from tests.sidecars.conftest import as_payload, start_ticks, tool_event
-from tests.sidecars.model_server import report, serving, status, tool
+from tests.sidecars.model_server import held, report, serving, status, tool
 from tests.sidecars.observe.test_screen import EDIT, screen
 from witness.assignment import Assignment
 from witness.events.spool_reader import append_event
@@ -208,11 +209,17 @@ def test_an_assignment_that_cannot_be_read(tmp_path: Path) -> None:
 def await_injection(assignment: Assignment) -> Decision:
     """The first injection in the journal; its writer is another process, so the file is watched."""
     with Journal(Path(assignment.journal)) as journal:
-        for _ in range(5000):
-            if found := journal.decisions.injected("run-1"):
-                return found[0]
-            select.select([], [], [], 0.01)
-    raise AssertionError("nothing was injected")
+        wait_until(lambda: journal.decisions.injected("run-1"))
+        return journal.decisions.injected("run-1")[0]
+
+
+def wait_until(fact: Callable[[], object]) -> None:
+    """Wait for something that another process or thread does."""
+    for _ in range(5000):
+        if fact():
+            return
+        select.select([], [], [], 0.01)
+    raise AssertionError("it did not come")
 
 
 def test_a_model_is_asked_and_heard(
@@ -359,3 +366,73 @@ def test_importing_it_is_light() -> None:
     code = "import sys, sidecars.observer.process; print(*sorted(sys.modules), sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"anthropic", "pydantic", "rich", "yaml", "sqlite3", "rapidfuzz", "pathspec", "asyncio"} & set(loaded)
+
+
+def test_rules_speak_while_a_model_thinks(
+    observed: Assignment, start: Callable[[Assignment], Sidecar], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(observed.workdir, "CONVENTIONS.md").write_text("# Conventions\n\nNo bare except.\n")
+    mine = replace(
+        observed, name="conventions", type="conventions", overrides={"batch": "0s", "timeout": "15s", "cooldown": "0s"}
+    )
+    gate = threading.Event()
+    with serving(held(gate)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
+        sidecar = start(mine)
+        sidecar.ask(tool_event("Edit", file_path="a.py", new_string="x = 1\ny = 2\nz = 3\n"))
+        wait_until(lambda: server.requests)  # the model has the question, and keeps it
+        sidecar.ask(tool_event("Edit", file_path="b.py", new_string="try:\n    x()\nexcept:\n    pass\n"))
+        decision = await_injection(mine)
+        gate.set()
+    assert (decision.rule, decision.outcome) == ("bare-except", "injected")
+    assert "b.py" in decision.message
+
+
+def test_a_dead_endpoint_mutes_no_rule(
+    observed: Assignment, start: Callable[[Assignment], Sidecar], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(observed.workdir, "CONVENTIONS.md").write_text("# Conventions\n\nNo bare except.\n")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
+    sidecar = start(replace(observed, name="conventions", type="conventions"))
+    sidecar.ask(tool_event("Edit", file_path="b.py", new_string="try:\n    x()\nexcept:\n    pass\n"))
+    assert await_injection(observed).rule == "bare-except"
+
+
+def test_what_a_cooldown_holds_back_survives_a_kill(
+    observed: Assignment, start: Callable[[Assignment], Sidecar]
+) -> None:
+    mine = replace(observed, overrides={"cooldown": "2s"})
+    first = start(mine)
+    first.ask(tool_event("Edit", file_path="src/private/1.py", new_string="x"))
+    first.ask(tool_event("Edit", file_path="src/private/2.py", new_string="x"))
+    assert len(first.said()) == 1
+    first.process.kill()
+    first.process.wait()
+    start(mine)
+    with Journal(Path(mine.journal)) as journal:
+        wait_until(lambda: len(journal.decisions.injected("run-1")) == 2)
+        assert "src/private/2.py" in journal.decisions.injected("run-1")[1].message
+
+
+def test_at_the_end_of_a_turn_it_sees_what_was_heeded(
+    observed: Assignment, agent: subprocess.Popen[bytes], start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(observed)
+    file = Path(observed.workdir, "src", "private", "x.py")
+    file.parent.mkdir(parents=True)
+    file.write_text("x")
+    git = ["git", "-c", "core.hooksPath=/dev/null", "init", "-q", observed.workdir]
+    subprocess.run(
+        git, check=True, env={"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "HOME": observed.workdir}
+    )
+    sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
+    sidecar.ask({"hook_event_name": "Stop"})
+    with Journal(Path(observed.journal)) as journal:
+        wait_until(lambda: journal.decisions.of("run-1")[0].heeded == "no")
+        file.unlink()
+        assert agent.stdin is not None
+        agent.stdin.close()
+        assert sidecar.process.wait(20) == process.ENDED
+        assert journal.decisions.of("run-1")[0].heeded == "yes"

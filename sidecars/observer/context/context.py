@@ -18,6 +18,7 @@ class Context:
         names: where each API of the project is defined that its argument lists, by folded name.
         blocks: types of the blocks that the polecat's prompt holds; None when its prompt is not known.
         library: text by block type, for blocks that a prompt lacks.
+        library_sources: where each of those texts stands, as ``file:line``, as far as it is a file of the project.
         rules: rules that stand in the front matter of the documents.
     """
 
@@ -26,4 +27,5 @@ class Context:
     names: Mapping[str, str] = field(default_factory=dict)
     blocks: frozenset[str] | None = None
     library: Mapping[str, str] = field(default_factory=dict)
+    library_sources: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()

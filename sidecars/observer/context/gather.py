@@ -104,11 +104,20 @@ def _add_prompt(material: Context, assignment: Assignment) -> Context:
     workdir = Path(assignment.workdir)
     patterns = [part.strip() for part in assignment.argument.split(",") if part.strip()]
     library: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for path in find(patterns, workdir, wanted=True) or find(_LIBRARY, workdir, wanted=False):
-        for block in parse(read_text(path)):
-            if block.type != TEXT and block.content.strip():
-                library.setdefault(block.type, " ".join(block.content.split()))
-    return replace(material, library=library)
+        text = read_text(path)
+        for block in parse(text):
+            if block.type != TEXT and block.content.strip() and block.type not in library:
+                library[block.type] = " ".join(block.content.split())
+                sources[block.type] = within(f"{path}:{_line_of(block.content, text)}", workdir)
+    return replace(material, library=library, library_sources=sources)
+
+
+def _line_of(content: str, text: str) -> int:
+    """The line of a text at which a block's content begins; 1 where it is spelled otherwise there."""
+    first = next(line.strip() for line in content.splitlines() if line.strip())
+    return 1 + text.count("\n", 0, max(0, text.find(first)))
 
 
 _SOURCES: Mapping[str, Callable[[Context, Assignment], Context]] = {

@@ -75,18 +75,17 @@ def _parts(held: Sequence[Decision]) -> list[list[Decision]]:
 def _remark(part: Sequence[Decision], mark: str, age: str, room: int, *, must: bool) -> tuple[str, int] | None:
     """(the remark, how many subjects it names), None where there is no room; one that ``must`` be said is cut."""
     first = part[0]
-    who = f"By subagent {as_mark(first.about)}: " if first.about not in ("", "main") else ""
     subjects = [subject for decision in part for subject in decision.subjects]
-    before, after = mark + who, f" ({age})" if age else ""
-    words = sanitise(first.words)
+    after = f" ({age})" if age else ""
+    words = mark + sanitise(first.words)
     for named in range(min(NAMED, len(subjects)), 0, -1) if len(subjects) > 1 else (len(subjects),):
         more = _more(subjects, named)
-        if len(before) + len(words) + len(more) + len(after) <= room:
-            return before + words + more + after, named
+        if len(words) + len(more) + len(after) <= room:
+            return words + more + after, named
     if not must:
         return None
     more = _more(subjects, 1) if len(subjects) > 1 else ""
-    return before + trim(words, room - len(before) - len(more) - len(after)) + more + after, min(1, len(subjects))
+    return trim(words, room - len(more) - len(after)) + more + after, min(1, len(subjects))
 
 
 def _more(subjects: Sequence[Subject], named: int) -> str:

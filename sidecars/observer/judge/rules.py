@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from sidecars.definition.sidecar_type import Rule, tool_filter
@@ -20,7 +21,7 @@ _Values = dict[str, str]
 _Condition = Callable[[Observation], Sequence[_Values]]
 _HOLDS: Sequence[_Values] = ({},)
 # So many places of one action are told apart; what a formatter does to a whole tree is one remark all the same.
-_MOST = 1_000
+_MOST = 10_000
 _MOST_IN_A_TEXT = 20
 
 
@@ -33,7 +34,7 @@ class RulesJudge:
     """
 
     def __init__(self, rules: Sequence[Rule], material: Context) -> None:
-        self._rules = [(rule, _conditions(rule, material)) for rule in rules]
+        self._rules = [(_sourced(rule, material), _conditions(rule, material)) for rule in rules]
 
     @property
     def can_fire(self) -> bool:
@@ -64,6 +65,11 @@ class RulesJudge:
                 told.update(fresh)
                 verdicts.append(_verdict(rule, observation, fresh))
         return verdicts or [Verdict(False, observation=observation.id)]
+
+
+def _sourced(rule: Rule, material: Context) -> Rule:
+    """A rule that gives a block says the words of the file that holds it."""
+    return replace(rule, source=material.library_sources.get(rule.lacks_block, "")) if rule.lacks_block else rule
 
 
 def _places(observation: Observation, conditions: Sequence[_Condition]) -> Sequence[_Values]:
@@ -241,13 +247,13 @@ def _path_condition(part: str, chosen: PathSet, inside: bool, excepted: PathSet 
     shown = str(chosen)
 
     def condition(seen: Observation) -> list[_Values]:
+        done = seen.done()
+        generated = frozenset(seen.generated)
         return [
-            {"path": path, "done": seen.done(path), "set": shown}
+            {"path": path, "done": done[path], "set": shown}
             for path in getattr(seen, part)
             # What nobody writes by hand is held against nobody, unless it is named.
-            if (inside or path not in seen.generated)
-            and (path in chosen) is inside
-            and not (excepted and path in excepted)
+            if (inside or path not in generated) and (path in chosen) is inside and not (excepted and path in excepted)
         ]
 
     return condition

@@ -120,6 +120,7 @@ class Call:
         folder_is_after: ``folder`` is where the shell stood after the command.
         subagent: the type of subagent that made the call, empty for the agent itself. (Gemini CLI does not tell its
             subagents' calls from its own.)
+        subagent_id: which of them it was, empty for the agent itself.
     """
 
     tool: str
@@ -133,6 +134,7 @@ class Call:
     folder: str | None = ""
     folder_is_after: bool = False
     subagent: str = ""
+    subagent_id: str = ""
 
     @property
     def tells_all(self) -> bool:
@@ -246,6 +248,7 @@ def read_call(payload: Mapping[str, Any]) -> Call | None:
         folder=None if after and _FOLDER_RESET in "\n".join(_texts(response)) else folder,
         folder_is_after=after,
         subagent=_text(payload.get("agent_type")) or ("subagent" if payload.get("agent_id") else ""),
+        subagent_id=_text(payload.get("agent_id")),
     )
 
 

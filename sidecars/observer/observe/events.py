@@ -95,6 +95,7 @@ class EventReader:
             generated=written.generated,
             seen=written.seen,
             subagent=call.subagent,
+            subagent_id=call.subagent_id,
         )
 
     def read(
@@ -156,6 +157,7 @@ class EventReader:
             lines_written=sum(1 for line in raw.splitlines() if line.strip()),
             output=output,
             subagent=call.subagent,
+            subagent_id=call.subagent_id,
             cut=cut or short or short_too or cut_command,
         )
 

@@ -27,6 +27,7 @@ class Observation:
         lines_written: number of non-blank lines in ``text``.
         output: what the tool answered, without our own words and without system reminders.
         subagent: type of the subagent that did it, empty for the agent itself.
+        subagent_id: which of them it was, empty where the client does not tell.
         cut: something was too long and is missing.
         prompt: what the user typed, for the event of a prompt; empty for others.
     """
@@ -47,6 +48,7 @@ class Observation:
     lines_written: int = 0
     output: str = ""
     subagent: str = ""
+    subagent_id: str = ""
     cut: bool = False
     prompt: str = ""
 
@@ -55,11 +57,14 @@ class Observation:
         """Every file that the action opened or wrote."""
         return self.opened + self.written
 
-    def done(self, path: str) -> str:
-        """What was done to one of its files, as a sentence goes on after the file's name."""
-        if path not in self.written:
-            return "was opened"
-        return "was removed" if path in self.removed else "was created" if path in self.created else "was changed"
+    def done(self) -> dict[str, str]:
+        """What was done to each of its files, as a sentence goes on after the file's name."""
+        return (
+            dict.fromkeys(self.opened, "was opened")
+            | dict.fromkeys(self.written, "was changed")
+            | dict.fromkeys(self.created, "was created")
+            | dict.fromkeys(self.removed, "was removed")
+        )
 
     def rendered(self) -> str:
         """The action as a judge reads it; a verdict must quote from here."""

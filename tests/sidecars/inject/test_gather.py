@@ -49,9 +49,11 @@ def test_what_one_rule_has_held_becomes_one_remark_and_the_oldest_comes_first() 
     assert [(each.id, each.named) for each in line.said] == [("d1", 2), ("d2", 1), ("d9", 1)]
 
 
-def test_the_age_and_whose_action_it_was() -> None:
-    assert text(remark(1, "a.py", about="reviewer"), age="40 s ago") == (
-        "[sidecar:scope] By subagent reviewer: a.py was changed. (40 s ago)"
+def test_the_age_and_what_two_agents_did() -> None:
+    assert text(remark(1, "a.py"), age="40 s ago") == "[sidecar:scope] a.py was changed. (40 s ago)"
+    other = remark(2, "b.py", about="a1", words="By subagent reviewer: b.py was changed.")
+    assert text(remark(1, "a.py"), other) == (
+        "[sidecar:scope] a.py was changed. By subagent reviewer: b.py was changed."
     )
 
 

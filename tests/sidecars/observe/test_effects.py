@@ -43,7 +43,7 @@ def see(reader: EventReader, event: SpooledEvent) -> Observation:
 def test_what_was_seen_counts_and_not_what_the_command_says(reader: EventReader) -> None:
     seen = see(reader, spooled(Effects(("a",), ("b",), ("c",)), "sed -i s/x/y/ other.py"))
     assert (seen.written, seen.created, seen.removed, seen.seen) == (("a", "b", "c"), ("b",), ("c",), "effect")
-    assert [seen.done(path) for path in seen.written] == ["was changed", "was created", "was removed"]
+    assert [seen.done()[path] for path in seen.written] == ["was changed", "was created", "was removed"]
     seen = see(reader, spooled(Effects(), "sed -i s/x/y/ other.py", id="6-1"))
     assert (seen.written, seen.seen) == ((), "effect")
 
