@@ -123,6 +123,11 @@ def test_the_words_are_what_was_seen(scope: Components, assignment: Assignment, 
     assert message.startswith(f"[sidecar:scope] {words}") if words else message == ""
 
 
+def test_scope_hears_of_what_a_servers_tool_did(scope: Components, assignment: Assignment) -> None:
+    event = SpooledEvent("1-1", 1.0, tool_event("mcp__any__refactor", symbol="x"), effects=Effects(("src/private/a",)))
+    assert [message[:40] for message in said(scope, assignment, event)] == ["[sidecar:scope] src/private/a was change"]
+
+
 def test_a_case_says_what_was_seen() -> None:
     def case(**seen: Any) -> Case:
         event = {"tool": "Bash", "command": "sed -i s/a/b/ $f", **seen}
