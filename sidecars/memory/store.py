@@ -24,6 +24,7 @@ from sidecars.memory.protocol import apply, replay
 from sidecars.memory.record import Sidecar, dump, empty_sidecar, iso, one_line
 from witness.clock import Clock, SystemClock
 from witness.errors import WitnessError
+from witness.files import read_from, replace_file
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +151,7 @@ class MemoryStore:
             self._keep_original(place, reading.repairs)
         _keep_refused(place, refused)
         folded = replace(folded, books=replace(folded.books, applied=tuple(entry.id for entry in entries)))
-        _replace(place.file, dump(folded))
+        replace_file(place.file, dump(folded))
         # Only now may the journal go. If this is as far as we come, the file says that it holds the entries.
         place.journal.unlink(missing_ok=True)
         return folded
@@ -173,7 +174,7 @@ class MemoryStore:
 
     def _keep_original(self, place: Place, repairs: tuple[str, ...]) -> None:
         aside = _unused(place.aside("before", self.now))
-        _replace(aside, _read(place.file))
+        replace_file(aside, _read(place.file))
         shown = "; ".join(repairs[:3]) + (f"; and {len(repairs) - 3} more" if len(repairs) > 3 else "")
         _log.warning("%s was brought into form (%s): the original is kept in %s", place.file, shown, aside.name)
 
@@ -186,7 +187,7 @@ def write_file(path: Path, data: bytes) -> None:
     """
     try:
         _make_folder(path.parent)
-        _replace(path, data)
+        replace_file(path, data)
     except OSError as error:
         raise MemoryFileError(path, error) from error
 
@@ -203,10 +204,7 @@ def _make_folder(folder: Path) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        # Without waiting: a pipe in the place of the file would hold us for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as stream:
-            return stream.read(_SIZE_LIMIT + 1)
+        return read_from(path, 0, _SIZE_LIMIT + 1, owners=())
     except FileNotFoundError:
         return b""
     except OSError as error:
@@ -228,22 +226,6 @@ def _append(path: Path, line: bytes) -> None:
         os.close(descriptor)
     if end == 0:
         _sync_folder(path.parent)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    # One name for all: whoever writes holds the lock, and what a killed writer left is written over.
-    fresh = path.with_name(f".{path.name}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -183,7 +183,7 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(store: MemoryStore, tmp
 def test_a_folder_in_the_place_of_a_file_is_one_error(store: MemoryStore, name: str) -> None:
     (store.place("ada").folder / name).mkdir(parents=True)
     for act in (lambda: store.read("ada"), lambda: store.fold("ada"), lambda: store.change("ada", "close", "s")):
-        with pytest.raises(MemoryFileError, match="Is a directory"):
+        with pytest.raises(MemoryFileError, match="a folder"):
             act()
 
 

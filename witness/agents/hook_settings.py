@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,10 @@ from typing import Any
 from witness.agents import plugin_file
 from witness.agents.hook_entries import CLAUDE_AS_STRING, DIALECTS, PROGRAM
 from witness.errors import DeclarationError, Problem
+from witness.files import read_bytes, read_text, replace_file
+
+# In bytes; people's own settings are a thousandth of it.
+_LARGEST = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +194,10 @@ def _without_ours(entries: list[Any]) -> tuple[list[Any], int]:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, _LARGEST, follow=True, owners=())
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
     if not text.strip():
         return {}
@@ -203,6 +206,8 @@ def _load(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         message = f"not JSON ({error.msg}, column {error.colno}); it was left as it is: mend it, then try again"
         raise DeclarationError([Problem(message, str(path), error.lineno)]) from error
+    except RecursionError:
+        raise DeclarationError([Problem("nested too deeply to be settings", str(path))]) from None
     if not isinstance(settings, dict):
         raise DeclarationError([Problem("the file must hold a JSON object", str(path), 1)])
     hooks = settings.get("hooks", {})
@@ -223,9 +228,7 @@ def _original(path: Path) -> Path:
 def _keep_original(path: Path) -> None:
     kept = _original(path)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    data = path.read_bytes() if path.exists() else b""
-    with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(data)
+    replace_file(kept, read_bytes(path, _LARGEST, follow=True, owners=()) if path.exists() else b"")
 
 
 def _said(settings: dict[str, Any]) -> dict[str, Any]:
@@ -242,7 +245,7 @@ def _restore_original(path: Path, settings: dict[str, Any]) -> bool:
     """
     kept = _original(path)
     try:
-        data = kept.read_bytes()
+        data = read_bytes(kept, _LARGEST, owners=())
         same = _said(_load(kept)) == _said(settings)
     except (OSError, DeclarationError):
         return False
@@ -264,17 +267,5 @@ def _write_text(path: Path, content: str) -> None:
     # Through a link: the linked file is the one that people keep in their dotfiles.
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        with os.fdopen(file, "w", encoding="utf-8", newline="") as text:
-            os.fchmod(file, mode)  # whatever the umask is: others may have to read it as before
-            text.write(content)
-            text.flush()
-            os.fsync(text.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    # Others may have to read it as before.
+    replace_file(path, content, mode=path.stat().st_mode & 0o777 if path.exists() else 0o600)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from pathlib import Path
 
 from witness.agents.hook_entries import hook_command
 from witness.config.resources import hooks_dir
 from witness.errors import DeclarationError, Problem
+from witness.files import read_text, replace_file
 
 _SOURCE = "gt_opencode.js"
 _MARK = "// gt-witness plugin"
@@ -28,10 +27,10 @@ def state(path: Path) -> tuple[bool, bool]:
         DeclarationError: something else stands there.
     """
     try:
-        found = path.read_text(encoding="utf-8")
+        found = read_text(path, follow=True, owners=())
     except FileNotFoundError:
         return False, False
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
     if not found.startswith(_MARK):
         raise DeclarationError([Problem("it is not our plugin, so it was left as it is: name another file", str(path))])
@@ -48,9 +47,7 @@ def install(path: Path) -> bool:
     if state(path) == (True, True):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    temporary.write_text(text(), encoding="utf-8")
-    os.replace(temporary, path)  # noqa: PTH105 - a rename that replaces
+    replace_file(path, text(), mode=0o644)
     return True
 
 
