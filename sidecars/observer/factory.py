@@ -79,14 +79,42 @@ def assemble(assignment: Assignment) -> Components:
     return build_components(kind, material, settings, workdir)
 
 
+def mute_reason(assignment: Assignment) -> str:
+    """Why a sidecar so declared could never speak; empty when it can.
+
+    Args:
+        assignment: as it would be given at its start; asked before that, so the agent's process may be missing.
+
+    Raises:
+        UsageError: its declaration is wrong, as for ``assemble``.
+    """
+    parts = assemble(assignment)
+    if not isinstance(parts.judge, RulesJudge):
+        return ""
+    threshold = parts.kind.threshold
+    sure = tuple(rule for rule in (*parts.material.rules, *parts.kind.rules) if rule.confidence >= threshold)
+    if missing := _what_rules_lack(sure, parts.material):
+        return missing if not parts.lack or missing == parts.lack else f"{missing}; {parts.lack}"
+    return ""
+
+
 def _what_rules_lack(rules: tuple[Rule, ...], material: Context) -> str:
     # A prompt that is not known yet may turn out to lack any block.
     known = material if material.blocks is not None else replace(material, blocks=frozenset())
     if RulesJudge(rules, known).can_fire:
         return ""
-    missing = "its issue lists no files: and no not:" if not material.sets else "its documents give its rules no hold"
-    if any(rule.lacks_block for rule in rules) and not material.library:
+    if not rules:
+        return "none of its rules is sure enough to speak by itself, and its documents declare none"
+    globs = [glob for rule in rules for glob in (*rule.touches, *rule.writes, *rule.opens, *rule.writes_outside,
+                                                 *rule.touches_outside)]  # fmt: skip
+    if not material.sets and any(glob.startswith("@") for glob in globs):
+        missing = "its issue lists no files: and no not: in its front matter"
+    elif any(rule.lacks_block for rule in rules) and not material.library:
         missing = "it has no blocks to give; write .gt/blocks.xml"
+    elif any(rule.given for rule in rules):
+        missing = "the project's documents ask for nothing that they know"
+    else:
+        missing = "its documents give them no hold"
     return f"none of its rules can hold here: {missing}"
 
 

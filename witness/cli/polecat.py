@@ -69,6 +69,8 @@ def spawn(
     """Start a polecat NAME in its own tmux session, with its sidecars."""
     if task and issue:
         raise UsageError("--task and --issue both say what is to be done: give one of them")
+    from sidecars.observer.factory import mute_reason
+
     order = SpawnRequest(
         name,
         rig,
@@ -82,6 +84,7 @@ def spawn(
         issue=issue,
         memory=memory,
         remember=memory_provider,
+        check=mute_reason,
     )
     with undone_when_told_to_end(), Witness(_town_for(workdir)) as witness:
         spawned = witness.spawn_request(order)
@@ -95,6 +98,8 @@ def spawn(
     for sidecar in spawned.sidecars:
         pid = sidecar.process.pid if sidecar.process else "-"
         click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))
+        if reason := spawned.mute.get(sidecar.name):
+            click.echo(f"    it can never speak: {reason}")
 
 
 def _town_for(workdir: Path | None) -> Town:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from witness.assignment import Assignment
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.declare.argument_kinds import ResolvedSidecars, resolve_specs
@@ -20,6 +21,7 @@ from witness.declare.source import Source
 from witness.errors import DeclarationError, Problem, UsageError
 from witness.launch.prompt import Task, read_task
 from witness.names import GroupId, check_name, is_text
+from witness.process.identity import ProcessId
 from witness.tmux import check_tmux
 
 DEFAULT_AGENT = "claude"
@@ -44,6 +46,11 @@ class MemoryContext:
 MemoryProvider = Callable[[str, GroupId, Path, str], MemoryContext]
 
 
+# A sidecar as it would be started → why it could never speak, empty when it can. A DeclarationError or UsageError says
+# that its declaration is wrong. The Witness knows nothing of what a type means.
+SidecarCheck = Callable[[Assignment], str]
+
+
 @dataclass(frozen=True, slots=True)
 class SpawnRequest:
     """What somebody asks for; see ``gt polecat spawn --help``.
@@ -61,6 +68,7 @@ class SpawnRequest:
         issue: the work as an issue: a file, or an id that ``bd`` knows.
         memory: name of the agent whose memory it is given; empty for the molecule's ``memory`` variable, or none.
         remember: how memories are opened; the command line gives the one of ``sidecars.memory``.
+        check: looks at each sidecar before anything starts; the command line gives the one of ``sidecars.observer``.
     """
 
     polecat: str
@@ -75,11 +83,16 @@ class SpawnRequest:
     issue: str = ""
     memory: str = ""
     remember: MemoryProvider | None = None
+    check: SidecarCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnPlan:
-    """An order that was found good."""
+    """An order that was found good.
+
+    Args:
+        mute: why a sidecar could never speak, by its name.
+    """
 
     group: GroupId
     session: str
@@ -92,6 +105,7 @@ class SpawnPlan:
     memory: str
     remember: MemoryProvider | None
     settings: Settings
+    mute: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def specs(self) -> tuple[SidecarSpec, ...]:
@@ -136,9 +150,20 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
     memory = order.memory or variables.get("memory", "")
     if memory and order.remember is None:
         problems.append(Problem("nothing here opens memories: give the order a 'remember'", "--memory"))
+    group = GroupId(rig, order.polecat, uuid.uuid4().hex)
+    mute: dict[str, str] = {}
+    if order.check and not problems:
+        for spec in sidecars.specs:
+            definition = sidecars.definitions[spec.type].to_json()
+            assignment = _assignment(town, group, workdir, spec, task.text, variables, definition)
+            try:
+                mute[spec.name] = order.check(assignment)
+            except DeclarationError as error:
+                problems += [problem for problem in error.problems if problem not in problems]
+            except UsageError as error:
+                problems.append(Problem(str(error), "--sidecars"))
     if problems:
         raise DeclarationError(problems)
-    group = GroupId(rig, order.polecat, uuid.uuid4().hex)
     return SpawnPlan(
         group,
         session,
@@ -151,6 +176,36 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         memory,
         order.remember,
         settings,
+        {name: reason for name, reason in mute.items() if reason},
+    )
+
+
+def _assignment(
+    town: Town,
+    group: GroupId,
+    workdir: Path,
+    spec: SidecarSpec,
+    task: str,
+    variables: Mapping[str, str],
+    definition: str,
+) -> Assignment:
+    """What the sidecar will be told, as far as it is known before anything has started."""
+    return Assignment(
+        group=group,
+        name=spec.name,
+        type=spec.type,
+        argument=spec.argument,
+        session="",
+        socket="",
+        town=str(town.root),
+        workdir=str(workdir),
+        run_dir=str(town.run_dir(group.run)),
+        journal="",
+        queue="",
+        agent=ProcessId(0, 0),
+        task=task,
+        variables=dict(variables),
+        definition=definition,
     )
 
 

@@ -7,7 +7,7 @@ import os
 import select
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ class SpawnResult:
         sidecars: the sidecars as recorded.
         channel: how its client is to record events and tell it something; not proven yet.
         withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
+        mute: why a sidecar can never speak as it is declared, by its name.
     """
 
     group: GroupId
@@ -65,6 +66,7 @@ class SpawnResult:
     sidecars: tuple[Member, ...]
     channel: Choice
     withheld: tuple[str, ...] = ()
+    mute: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The form that ``gt polecat spawn --json`` promises."""
@@ -76,7 +78,12 @@ class SpawnResult:
             "pid": self.agent.pid,
             "channel": str(self.channel.channel),
             "sidecars": [
-                {"name": each.name, "type": each.type, "pid": each.process.pid if each.process else None}
+                {
+                    "name": each.name,
+                    "type": each.type,
+                    "pid": each.process.pid if each.process else None,
+                    **({"mute": self.mute[each.name]} if each.name in self.mute else {}),
+                }
                 for each in self.sidecars
             ],
         }
@@ -126,7 +133,7 @@ class Spawner:
         members = self._journal.members.of(run)
         sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
         return SpawnResult(
-            prepared.group, prepared.session, started.agent, sidecars, choice, prepared.sidecars.withheld
+            prepared.group, prepared.session, started.agent, sidecars, choice, prepared.sidecars.withheld, prepared.mute
         )
 
     def _record(self, prepared: SpawnPlan) -> None:
