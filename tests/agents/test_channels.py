@@ -12,7 +12,7 @@ import pytest
 from witness.agents import channels
 from witness.agents.channels import PATIENCE, ChannelState, Choice, channel_state, choose, client_version, first_sign
 from witness.agents.clients import Channel
-from witness.agents.mod_folder import VARIABLE, make_mod, plugin_folders
+from witness.agents.mod_folder import VARIABLE, make_mod, other_folders
 
 
 @pytest.fixture
@@ -153,8 +153,9 @@ def test_each_run_has_a_copy_and_the_callers_own_folders_stay(tmp_path: Path) ->
     (tmp_path / "theirs" / ".claude-plugin").mkdir(parents=True)
     (tmp_path / "theirs" / ".claude-plugin" / "plugin.json").write_text('{"name": "theirs"}')
     caller = {VARIABLE: f"{tmp_path}/theirs:{others}:{tmp_path}/gone"}
-    assert plugin_folders(mine, caller) == f"{mine}:{tmp_path}/theirs:{tmp_path}/gone"
-    assert plugin_folders(mine, {}) == str(mine)
+    assert other_folders(caller) == [f"{tmp_path}/theirs", f"{tmp_path}/gone"]
+    assert other_folders({}) == []
+    assert make_mod(mine, band=True) == mine, "a restart finds it there"
     server = (mine / "hooks" / "server.js").read_text()
     assert "gt_mod.py" in server
     assert "BAND = true" in server

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.clients import claude_program, versions
@@ -20,6 +21,7 @@ from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import make_town, supervised
 from witness.agents.channels import first_sign
+from witness.agents.hook_settings import session_settings
 from witness.agents.mod_folder import VARIABLE, make_mod
 from witness.clock import SystemClock
 from witness.delivery import queue_files
@@ -367,3 +369,23 @@ def test_the_client_itself_finds_nothing_wrong_with_it(either_claude: Path, home
     )
     assert done.returncode == 0, done.stdout
     assert "gating hook without" not in done.stdout
+
+
+def test_hooks_as_one_command_line_serve_too_and_know_their_client(
+    either_claude: Path, server: MessagesServer, work: Path, tmp_path: Path, tmux: Tmux
+) -> None:
+    """For a client that may not know ``args``: no shell stays in between, so that who calls is the client itself."""
+    session = ModSession(either_claude, work, tmp_path, tmux)
+    del session.environment[VARIABLE]
+    session.settings.write_text(json.dumps(session_settings(as_string=True)))
+
+    def who_calls(request: Request) -> Block:
+        owner = int((session.spool / "client").read_text().split()[0])
+        assert "claude" in psutil.Process(owner).name()
+        session.nudge("once")
+        return use("Bash", command="echo one")
+
+    server.play(who_calls, use("Bash", command="echo two"), say("Fin."))
+    session.headless()
+    assert said(server, "once") == [0, 1, 0]
+    assert session.names().count("PostToolUse") == 2

@@ -14,6 +14,7 @@ import pytest
 
 from tests.real.conftest import SETTINGS, Place
 from tests.supervise.command import GT, gt
+from tests.supervise.test_delivery_round import until
 from witness import Town, Witness
 from witness.errors import DeclarationError, SpawnError, UsageError
 from witness.ipc import client
@@ -268,3 +269,25 @@ def test_a_folder_that_is_not_text_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not UTF-8"):
         Town.init(strange / "town")
     assert list(strange.iterdir()) == []
+
+
+def test_a_client_that_runs_mods_is_given_ours_and_keeps_the_callers_folders(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its environment alone: nobody's settings are written, and what was chosen is recorded."""
+    package = tmp_path / "claude-code"
+    (package / "bin").mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "@anthropic-ai/claude-code", "version": "2.1.332"}')
+    found = tmp_path / "environment"
+    program = package / "bin" / "claude"
+    program.write_text(f"#!/bin/sh\nenv >{found}.part && mv {found}.part {found}\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("CLAUDE_CODE_PLUGIN_DIRS", f"{tmp_path}/theirs")
+    spawned = place.witness.spawn("toast", workdir=place.work, agent=str(program))
+    until(found.exists, "the client's environment")
+    mod = place.witness.town.run_dir(spawned.group.run) / "mod"
+    assert f"CLAUDE_CODE_PLUGIN_DIRS={mod}:{tmp_path}/theirs" in found.read_text().splitlines()
+    assert (mod / ".claude-plugin" / "plugin.json").exists()
+    state = place.witness.find("toast").run_state
+    assert (state.channel, state.client_version, state.channel_reason) == ("mod", "2.1.332", "")
+    assert spawned.as_json()["channel"] == "mod"

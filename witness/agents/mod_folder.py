@@ -19,30 +19,20 @@ def make_mod(folder: Path, *, band: bool, others: bool = False) -> Path:
     """Write a copy of the mod whose server is this installation's.
 
     Args:
-        folder: must not be there yet.
+        folder: made, or written anew where a restart finds it.
         band: whether it draws a line above the prompt.
         others: whether the client loads other plugins too, whose hooks must go on running beside ours.
 
     Raises:
         OSError: it could not be written.
     """
-    shutil.copytree(hooks_dir() / "mod", folder)
+    shutil.copytree(hooks_dir() / "mod", folder, dirs_exist_ok=True)
     server = [interpreter(), "-S", "-I", str(hooks_dir() / "gt_mod.py")]
     constants = {"SERVER": server, "BAND": band, "OTHERS": others}
     (folder / "hooks" / "server.js").write_text(
         "".join(f"export const {name} = {json.dumps(value)}\n" for name, value in constants.items()), encoding="utf-8"
     )
     return folder
-
-
-def plugin_folders(own: Path, environ: Mapping[str, str]) -> str:
-    """The value of the client's variable: our copy, and the caller's own folders but for another polecat's copy.
-
-    Args:
-        own: this run's copy.
-        environ: the caller's.
-    """
-    return ":".join([str(own), *other_folders(environ)])
 
 
 def other_folders(environ: Mapping[str, str]) -> list[str]:

@@ -15,7 +15,7 @@ from witness.agents.channels import Choice, choose
 from witness.agents.clients import Channel, client_for
 from witness.agents.hook_settings import session_settings
 from witness.agents.mod_folder import VARIABLE as PLUGIN_FOLDERS
-from witness.agents.mod_folder import make_mod, other_folders, plugin_folders
+from witness.agents.mod_folder import make_mod, other_folders
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.files import replace_file
 from witness.ipc import client
@@ -231,12 +231,15 @@ class Spawner:
             choice = replace(
                 choice, channel=Channel.HOOKS, reason=f"a colon in {run_dir}: it cannot be a plugin folder"
             )
+        folders = other_folders(os.environ)
         if choice.channel is Channel.MOD:
-            others = bool(other_folders(os.environ)) or any("--plugin-dir" in word for word in prepared.argv)
-            mod = make_mod(run_dir / "mod", band=prepared.settings.prompt_line, others=others)
-            environment[PLUGIN_FOLDERS] = plugin_folders(mod, os.environ)
-        elif own := os.environ.get(PLUGIN_FOLDERS):
-            environment[PLUGIN_FOLDERS] = own
+            others = bool(folders) or any("--plugin-dir" in word for word in prepared.argv)
+            try:
+                folders.insert(0, str(make_mod(run_dir / "mod", band=prepared.settings.prompt_line, others=others)))
+            except OSError as error:
+                choice = replace(choice, channel=Channel.HOOKS, reason=f"the mod could not be copied: {error}")
+        if folders:
+            environment[PLUGIN_FOLDERS] = ":".join(folders)
         self._journal.groups.change(
             prepared.group.run,
             channel=str(choice.channel),
