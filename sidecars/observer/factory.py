@@ -108,7 +108,7 @@ def _what_rules_lack(rules: tuple[Rule, ...], material: Context) -> str:
     globs = [glob for rule in rules for glob in (*rule.touches, *rule.writes, *rule.opens, *rule.writes_outside,
                                                  *rule.touches_outside)]  # fmt: skip
     if not material.sets and any(glob.startswith("@") for glob in globs):
-        missing = "its issue lists no files: and no not: in its front matter"
+        missing = "its issue lists no files: and no not:"
     elif any(rule.lacks_block for rule in rules) and not material.library:
         missing = "it has no blocks to give; write .gt/blocks.xml"
     elif any(rule.given for rule in rules):
