@@ -323,7 +323,7 @@ class DecisionPipeline:
             confidence=str(verdict.confidence) if verdict.signal else "",
             rule=verdict.rule,
             usage=verdict.usage,
-            **_about(event, seen),
+            **_about(event, seen, verdict.evidence),
         )
         if verdict.error:
             short = _in_short(event, seen)
@@ -334,7 +334,7 @@ class DecisionPipeline:
         if source is None:
             return _refused(decision, "evidence: it is not in what was seen")
         if not any(each.id == verdict.observation for each in seen):
-            decision = replace(decision, **_about(source, seen))
+            decision = replace(decision, **_about(source, seen, verdict.evidence))
         words = compose(verdict, self._kind.snippets)
         decision = self._worded(decision, verdict, words, seen)
         if not words.strip():
@@ -374,7 +374,7 @@ class _About(TypedDict):
     acted: float
 
 
-def _about(event: str, seen: Sequence[Observation]) -> _About:
+def _about(event: str, seen: Sequence[Observation], evidence: str) -> _About:
     """Which action a decision is about, who did it and how that is known."""
     found = next((each for each in seen if each.id == event), None)
     if found is None:
@@ -382,7 +382,7 @@ def _about(event: str, seen: Sequence[Observation]) -> _About:
     return {
         "event": event,
         "about": found.subagent_id or found.subagent or "main",
-        "seen": found.seen,
+        "seen": found.known(evidence),
         "acted": found.time,
     }
 

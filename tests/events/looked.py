@@ -59,8 +59,8 @@ class Run:
     def prompt(self) -> None:
         """The person types something: what was changed until now is not the next call's."""
         self.tell("UserPromptSubmit", prompt="go on")
-        # The hook does not wait for the looker to have read it; the next one is read after it.
-        self.tell("PostToolUse", PATIENCE, tool_name="Read", duration_ms=0)
+        # And something else takes what has changed until now.
+        self.tell("PostToolUse", PATIENCE, tool_name="mcp__any__nothing", duration_ms=0)
 
     def end(self, command: str, began: float, code: int, **payload: Any) -> SpooledEvent:
         event = "PostToolUse" if code == 0 else "PostToolUseFailure"

@@ -127,6 +127,18 @@ def test_the_state_of_a_failed_command_is_what_it_left(run: Run) -> None:
     assert run.call("true").exit == 0
 
 
+def test_an_edit_beside_a_command_takes_nothing_from_it(run: Run, tree: Path) -> None:
+    began = time.time()
+    (tree / "src/b.py").write_text("by the command\n")
+    (tree / "src/a.py").write_text("by the edit\n")
+    edit = run.end("", began, 0, tool_name="Edit", tool_input={"file_path": str(tree / "src/a.py")}).effects
+    assert edit is not None
+    assert seen(edit) == ({"src/a.py"}, set(), set())
+    command = run.end("make", began, 0, agent_id="another").effects
+    assert command is not None
+    assert "src/b.py" in command.changed
+
+
 def test_a_call_that_is_told_twice_did_it_both_times(run: Run) -> None:
     began = time.time()
     assert run.call("echo z > src/a.py", tool_use_id="twice").changed == ("src/a.py",)

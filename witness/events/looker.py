@@ -25,7 +25,7 @@ from typing import Any
 from witness.events import git_facts
 from witness.events.call_windows import RunCalls, Window, alone
 from witness.events.effects import MOST_PATHS, Effects
-from witness.events.named_paths import exit_status, named_outside
+from witness.events.named_paths import exit_status, named_files, named_outside
 from witness.events.spool_reader import bound_in, parse_payload
 from witness.events.spool_writer import LOOKER, PAYLOAD_LIMIT, append_record, wake
 from witness.events.tree_files import Tree
@@ -258,7 +258,11 @@ class Looker:
             return None
         self._settle()
         changes = self._watch.changes(window.start)
-        self._watch.forget(window.start)
+        if (own := named_files(payload, run.workdir)) is None:
+            self._watch.forget(window.start)
+        else:
+            # It may run beside a command, whose the rest is.
+            changes = [change for change in changes if self._watch.tree.full(change.path) in own]
         if changes and len(self._runs) > 1:
             changes = alone(changes, [other.calls for other in self._runs.values() if other is not run])
         return self._told(run, payload, window, changes)

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from witness.events.call_windows import Window
@@ -17,6 +18,13 @@ from witness.events.tree_files import Tree
 _WORD = re.compile(r"[^\s'\"`;|&<>(){},=]+")
 _EXIT = re.compile(r"\s*(?:Command failed with |Process exited with )?[Ee]xit (?:code|status):? (-?\d{1,3})\b")
 _KEYS = ("command", "cmd", "input", "path", "file_path", "absolute_path", "destination", "target", "target_file")
+# The clients' own tools that read, or write the one file that they are told.
+_SAYS_ALL = re.compile(
+    r"Read|NotebookRead|read_file|read_many_files|read|Grep|grep|grep_search|search_file_content|Glob|glob|LS|list"
+    r"|list_directory|Edit|MultiEdit|NotebookEdit|edit|replace|Write|write|write_file|WebFetch|web_fetch|webfetch|WebSearch"
+    r"|google_web_search|TodoWrite|todowrite|Task|Agent|task|invoke_agent"
+)
+_PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _LONGEST = 65_536
 _MOST_WORDS = 400
 # File systems of the kernel, where times mean nothing.
@@ -57,6 +65,23 @@ def named_outside(
             if not real.startswith(_KERNELS) and not _watched(real, tree, generated):
                 found[real] = None
     return list(found)
+
+
+def named_files(payload: Mapping[str, Any], workdir: str) -> frozenset[str] | None:
+    """The only files that a call can have changed, without links; None when it may have changed any.
+
+    Args:
+        payload: the client's JSON.
+        workdir: where the agent works.
+    """
+    given = payload.get("tool_input")
+    if not _SAYS_ALL.fullmatch(str(payload.get("tool_name"))):
+        return None
+    words = [given.get(key) for key in _PATHS] if isinstance(given, Mapping) else []
+    folder = str(payload.get("cwd") or workdir)
+    with suppress(ValueError):
+        return frozenset(os.path.realpath(os.path.join(folder, word)) for word in words if isinstance(word, str))
+    return frozenset()
 
 
 def _watched(real: str, tree: Tree, generated: Collection[str]) -> bool:

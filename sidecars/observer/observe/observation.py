@@ -66,6 +66,10 @@ class Observation:
             | dict.fromkeys(self.removed, "was removed")
         )
 
+    def known(self, evidence: str) -> str:
+        """How that is known which an evidence quotes: what a command opened is told by its text alone."""
+        return "read" if self.command and evidence.startswith("opened: ") else self.seen
+
     def rendered(self) -> str:
         """The action as a judge reads it; a verdict must quote from here."""
         if not self.tool:

@@ -76,6 +76,16 @@ def test_a_failed_command_has_done_what_was_seen(reader: EventReader) -> None:
     assert see(reader, spooled(None, "sed -i s/x/y/ other.py", id="6-1", payload=failed)).written == ()
 
 
+def test_what_a_command_opened_is_only_read(scope: Components, assignment: Assignment) -> None:
+    event = spooled(Effects(("src/private/b",)), "cat src/private/a; ./change")
+    moments = [RecordedEvent(event.time, event.id, event.payload, event=event)]
+    decisions = replay(scope, assignment, moments).decisions
+    assert {each.evidence: each.seen for each in decisions} == {
+        "wrote: src/private/b": "effect",
+        "opened: src/private/a": "read",
+    }
+
+
 def test_names_are_relative_to_where_the_call_began(reader: EventReader, tmp_path: Path) -> None:
     after = {"cwd": str(tmp_path / "sub")}
     effects = Effects(("sub/a.py",), cwd_before=str(tmp_path))
