@@ -182,7 +182,7 @@ class FakeNursery:
 class FakeTmux:
     """Knows no session: the world keeps them by run."""
 
-    socket = "town"
+    socket, directory = "town", ""
 
     def variable(self, session: str, name: str) -> str:
         return ""
