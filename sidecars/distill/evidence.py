@@ -17,7 +17,7 @@ from typing import Any
 from sidecars.distill.answer import Claim, Evidence
 from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import UnreadableError
-from sidecars.distill.locator import Lines, Pointer, parse_locator
+from sidecars.distill.locator import Lines, Pointer, lines_of, parse_locator
 from sidecars.distill.pointer import NotJsonError
 from sidecars.distill.text import ANSI, Text
 from sidecars.distill.text_pool import TextPool
@@ -155,7 +155,7 @@ class Checker:
         if len(re.findall("\ufffd+", quote)) > _MOST_WILD:
             return _unverified(claim, quote, text.name, f"{text.name} {claim.locator}: most of the quote is no text")
         pattern = Quote(quote)
-        locator = parse_locator(claim.locator)
+        locator = lines_of(claim.locator, text.places) if text.places else parse_locator(claim.locator)
         span = self._span(text, locator)
         if span and (found := pattern.spans(text, *span, most=1)):
             return Checked(Evidence(text.name, self._kept(text, locator, found[0]), quote, claim.reason, True))
@@ -172,7 +172,7 @@ class Checker:
         return None
 
     def _kept(self, text: Text, locator: Lines | Pointer | None, found: tuple[int, int]) -> str:
-        if isinstance(locator, Lines) and locator.last - locator.first > _WIDEST:
+        if text.places or (isinstance(locator, Lines) and locator.last - locator.first > _WIDEST):
             return self._shelf.place(text, *found)
         if isinstance(locator, Lines):
             return str(Lines(locator.first, min(locator.last, max(locator.first, text.lines))))
@@ -187,7 +187,9 @@ class Checker:
             return Checked(Evidence(text.name, self._shelf.place(text, *spans[0]), quote, claim.reason, True))
         if not spans:
             return _unverified(claim, quote, text.name, f"{where}: the quote {_short(quote)} is nowhere in it")
-        lines = ", ".join(f"L{text.line_at(span[0])}" for span in spans[:3]) + ("…" if len(spans) > 3 else "")
+        lines = ", ".join(self._shelf.place(text, span[0], span[0]) for span in spans[:3]) + (
+            "…" if len(spans) > 3 else ""
+        )
         problem = f"{where}: the quote {_short(quote)} is not there, but in several other places ({lines})"
         return _unverified(claim, quote, text.name, problem)
 

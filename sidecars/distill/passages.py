@@ -1,59 +1,79 @@
-"""From ranked lines to what a reader is shown: the line, what belongs to it, and no two of a kind."""
+"""From ranked lines to what a reader is shown: the lines that belong together, and no two passages of a kind."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sidecars.distill.answer import Claim
 from sidecars.distill.errors import TimeoutSpentError, UnreadableError
+from sidecars.distill.layout import Layout, Lines, Shape, shape_of
 from sidecars.distill.question import KIN, Question
-from sidecars.distill.rank import Occurrence, Ranking, bonus
+from sidecars.distill.rank import Occurrence, Ranking, bonus, template
 from sidecars.distill.term_matcher import Matcher
 from sidecars.distill.text import Text, rune_start, shown
 from sidecars.distill.text_pool import TextPool
+from sidecars.distill.window import Span, heap_span, spans
 
-# A quote longer than this is cut to what is around its hits; more than so many lines are no quote but a page.
-_LONGEST_LINE = 240
-_MOST_LINES = 6
-_LONGEST_WINDOW = 420
+# Up to this size a text that is no log is looked at as a whole, since what belongs together may be far apart.
+_WHOLE = 4 << 20
+# Of a larger one, what is around a place.
+_NEAR = 12 << 10
+_MOST_LOOKED_AT = 300
+_SMALLEST_PASSAGE, _LARGEST_PASSAGE = 180, 480
 
 # A place that scores less than this part of the best is noise beside it.
 _LEAST_SCORE = 0.1
-# Each further window with the same terms is worth that much less.
+# What was quoted already is worth that much less each further time.
 _SAME_AGAIN = 0.8
+# What stands in lines nearby counts, the less the further; so does what stands in the lines above in the outline.
+_NEARBY, _FADING, _FURTHEST = 0.6, 0.8, 12
+_ABOVE = 0.7
+# A word that weighs less than this part of the weightiest does not make two lines belong together.
+_TELLING = 0.3
+# Of so many lines that are alike, each is quoted by itself.
+_MANY_ALIKE = 4
+_EXTREME = 1.6
+# Letters in the middle of a word are that word only by chance.
+_INSIDE = 0.45
 
 # What a piece of evidence costs in JSON beside its strings.
 _FRAME = len('{"path": "", "locator": "", "quote": "", "reason": "", "verified": false}, ')
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Some lines that are quoted together.
+@dataclass(slots=True)
+class Candidate:
+    """One line about which a passage can be.
 
     Args:
         name: the artifact.
-        start, end: the bytes of the quote.
-        quote: them as text.
-        mask: which terms stand in them.
-        score: of the line that it is about.
-        alike: in words, how many lines are like that one.
+        page: the lines around it.
+        line: its number on the page.
+        offset: a place in it.
+        strengths: for each term, how surely the line is about it.
+        factor: what else speaks for it.
+        alike: in words, how many lines are like it.
+        tight: whether it is quoted without what is around it.
+        worth: how much it says that was not quoted yet.
     """
 
     name: str
-    start: int
-    end: int
-    quote: str
-    mask: int
-    score: float
-    alike: str
+    page: Lines
+    line: int
+    offset: int
+    strengths: dict[int, float]
+    factor: float = 1.0
+    alike: str = ""
+    tight: bool = False
+    worth: float = field(default=0.0)
 
 
 class Windows:
-    """Chooses windows for a ranking.
+    """Chooses passages for a ranking.
 
     Args:
         question: what is asked.
@@ -68,147 +88,186 @@ class Windows:
         self._names = names
         self._shelf = shelf
         self._matcher = Matcher(question.terms)
+        total = max(1, ranking.lines)
+        self._weights = [
+            term.weight * math.log(1 + (total - min(each.lines, total) + 0.5) / (each.lines + 0.5))
+            for term, each in zip(question.terms, ranking.counts, strict=True)
+        ]
         # What is too frequent to be searched for is too frequent to make two lines belong together.
-        self._rare = sum(1 << at for at, each in enumerate(ranking.counts) if each.exact)
-        self._asked = self._rare & sum(1 << at for at, each in enumerate(question.terms) if each.weight > KIN)
+        rare = sum(1 << at for at, each in enumerate(ranking.counts) if each.exact)
+        telling = _TELLING * max(self._weights, default=0.0)
+        self._asked = rare & sum(
+            1 << at for at, each in enumerate(question.terms) if each.weight > KIN and self._weights[at] >= telling
+        )
+        self._shapes: dict[str, Shape] = {}
 
     def claims(self, room: int) -> list[Claim]:
-        """The best windows as evidence, in the order in which they stand in the artifacts.
+        """The best passages as evidence, in the order in which they stand in the artifacts.
 
         Args:
             room: how many characters of JSON they may take together.
         """
-        chosen: list[tuple[Window, Claim]] = []
-        for window in self._best_first():
-            if self._overlaps(window, chosen):
-                continue
-            try:
-                claim = self._claim(window)
-            except (UnreadableError, TimeoutSpentError):
-                continue
-            cost = _FRAME + sum(len(json.dumps(each, ensure_ascii=False)) - 2 for each in vars_of(claim))
-            if cost > room:
-                if room < 2 * _FRAME:
-                    break
-                continue
-            room -= cost
-            chosen.append((window, claim))
+        size = max(_SMALLEST_PASSAGE, min(_LARGEST_PASSAGE, room // 5))
+        chosen: list[tuple[str, Span, Claim]] = []
+        for candidate in self._best_first():
+            if room < _FRAME + _SMALLEST_PASSAGE:
+                break
+            for span in self._spans(candidate, 1 if candidate.tight else size):
+                if any(candidate.name == name and span.overlaps(other) for name, other, _ in chosen):
+                    continue
+                with suppress(UnreadableError, TimeoutSpentError):
+                    claim = self._claim(candidate, span)
+                    cost = _FRAME + sum(len(json.dumps(each, ensure_ascii=False)) - 2 for each in vars_of(claim))
+                    if cost <= room:
+                        room -= cost
+                        chosen.append((candidate.name, span, claim))
         order = {name: number for number, name in enumerate(self._names)}
-        chosen.sort(key=lambda each: (order[each[0].name], each[0].start))
-        return [claim for _, claim in chosen]
+        chosen.sort(key=lambda each: (order[each[0]], each[1].start))
+        return [claim for *_, claim in chosen]
 
-    def _best_first(self) -> Iterator[Window]:
-        waiting = []
+    def _best_first(self) -> Iterator[Candidate]:
+        waiting = self._candidates()
+        covered = [0] * len(self._weights)
+        best = 0.0
+        while waiting:
+            worth = [weight * _SAME_AGAIN**times for weight, times in zip(self._weights, covered, strict=True)]
+            for each in waiting:
+                each.worth = each.factor * sum(worth[term] * much for term, much in each.strengths.items())
+            candidate = max(waiting, key=lambda each: each.worth)
+            best = best or candidate.worth
+            if candidate.worth < _LEAST_SCORE * best:
+                return
+            waiting.remove(candidate)
+            for term, much in candidate.strengths.items():
+                covered[term] += much >= _ABOVE
+            yield candidate
+
+    # -- candidates ---------------------------------------------------------------------------------------------
+
+    def _candidates(self) -> list[Candidate]:
+        places: dict[int, list[Occurrence]] = {}
         for place in self._ranking.places:
+            places.setdefault(place.text, []).append(place)
+        found: list[Candidate] = []
+        for number, there in places.items():
             # A file of many may be gone since it was searched; a packed one may take more time than is left.
             with suppress(UnreadableError, TimeoutSpentError):
-                waiting.append(self._window(place))
-        waiting.sort(key=lambda each: -each.score)
-        seen: Counter[int] = Counter()
-        best = waiting[0].score if waiting else 0.0
-        while waiting:
-            # The order changes only downwards, so the first whose worth still beats the next one's score is the best.
-            window = max(waiting[:64], key=lambda each: each.score * _SAME_AGAIN ** seen[each.mask])
-            if window.score * _SAME_AGAIN ** seen[window.mask] < _LEAST_SCORE * best:
-                return
-            seen[window.mask] += 1
-            waiting.remove(window)
-            yield window
+                text = self._shelf.text(self._names[number])
+                shape = self._shapes[text.name] = shape_of(text)
+                if shape.layout in (Layout.OUTLINE, Layout.TABLE) and text.size <= _WHOLE:
+                    found += self._of_whole(text, shape)
+                else:
+                    found += [self._of_place(text, shape, place) for place in there]
+        # Several hits in one object are one place.
+        found = list({(each.name, each.page.base + each.page.start(each.line)): each for each in found}.values())
+        found.sort(key=lambda each: -each.worth)
+        return found[:_MOST_LOOKED_AT]
 
-    @staticmethod
-    def _overlaps(window: Window, chosen: list[tuple[Window, Claim]]) -> bool:
-        return any(
-            window.name == other.name and window.start < other.end and other.start < window.end for other, _ in chosen
-        )
-
-    # -- one window ---------------------------------------------------------------------------------------------
-
-    def _mask(self, data: bytes) -> int:
-        mask = 0
-        for _, number in self._matcher.hits(data):
-            mask |= 1 << number
-            for each in self._matcher.inside(number):
-                mask |= 1 << each
-        return mask
-
-    def _window(self, place: Occurrence) -> Window:
-        text = self._shelf.text(self._names[place.text])
-        start, end = text.around(place.offset)
-        line = text.read(start, end)
-        mask = self._mask(line) | place.mask
-        more = (mask & ~place.mask).bit_count()
-        score = place.score * (1 + 0.05 * more) * bonus(line, self._question, place.offset / max(1, text.size))
-        if self._shelf.is_json(text):
-            start, end = _json_value(text, place.offset)
-            mask = self._mask(text.read(start, end))
-        elif end - start > _LONGEST_LINE:
-            start, end = _cut(text, place.offset, start, end)
+    def _of_place(self, text: Text, shape: Shape, place: Occurrence) -> Candidate:
+        if shape.layout is Layout.HEAP:
+            span = heap_span(text, place.offset, _LARGEST_PASSAGE, self._shelf.is_json(text))
+            page = Lines(text.read(span.start, span.end), span.start, self._matcher)
+            line = 0
         else:
-            start, end, mask = self._belonging(text, start, end, line, mask)
-        data = rune_start(text.read(start, end))
+            page = self._page(text, place.offset)
+            line = page.at(place.offset)
+        strengths = self._own(page, line) or {0: 0.0}
+        for term in range(len(self._weights)):
+            if place.mask >> term & 1:
+                strengths[term] = max(strengths.get(term, 0.0), _INSIDE)
+        if shape.layout is not Layout.HEAP:
+            self._add_nearby(page, line, strengths)
+        found = Candidate(text.name, page, line, place.offset, strengths)
         alike = self._ranking.alike.get(id(place), "")
-        return Window(text.name, start, end, shown(data).strip(), mask, score, alike)
+        found.alike = alike
+        found.factor = bonus(page.line(line), self._question, place.offset / max(1, text.size)) * place.lonely
+        found.factor *= 1.15 if place.loud else 1.0
+        return self._weighed(found)
 
-    def _belonging(self, text: Text, start: int, end: int, line: bytes, mask: int) -> tuple[int, int, int]:
-        """The line with the lines after it that are its own: deeper, or about the question too."""
-        depth = _indent(line)
-        lines = 1
-        while lines < _MOST_LINES and end - start < _LONGEST_WINDOW:
-            after = text.read(end + 1, end + 1 + _LONGEST_LINE)
-            stop = after.find(b"\n")
-            if stop < 0 and end + 1 + len(after) < text.size:
-                break  # an overlong line is a place of its own
-            own = after if stop < 0 else after[:stop]
-            if not own.strip() or end + 1 + len(own) - start > _LONGEST_WINDOW:
-                break
-            terms = self._mask(own)
-            if not (_indent(own) > depth or terms & self._rare & ~mask or (terms & self._asked).bit_count() > 1):
-                break
-            mask |= terms
-            end += 1 + len(own)
-            lines += 1
-        return start, end, mask
+    def _page(self, text: Text, offset: int) -> Lines:
+        start = max(0, offset - _NEAR)
+        data = text.read(start, offset + _NEAR)
+        skip = data.find(b"\n", 0, offset - start) + 1 if start else 0
+        return Lines(data[skip:], start + skip, self._matcher)
 
-    def _claim(self, window: Window) -> Claim:
-        text = self._shelf.text(window.name)
-        terms = [term.text for number, term in enumerate(self._question.terms) if window.mask >> number & 1]
-        reason = ", ".join(terms[:4]) + (f" ({window.alike})" if window.alike else "")
-        end = window.start + len(text.read(window.start, window.end).rstrip())
-        return Claim(window.name, self._shelf.place(text, window.start, end), window.quote, reason)
+    def _weighed(self, candidate: Candidate) -> Candidate:
+        candidate.worth = candidate.factor * sum(
+            self._weights[term] * much for term, much in candidate.strengths.items()
+        )
+        return candidate
+
+    def _own(self, page: Lines, line: int) -> dict[int, float]:
+        mask, strong = page.masks.get(line, 0), page.strong.get(line, 0)
+        return {term: 1.0 if strong >> term & 1 else _INSIDE for term in range(len(self._weights)) if mask >> term & 1}
+
+    def _add_nearby(self, page: Lines, line: int, strengths: dict[int, float]) -> None:
+        for each in range(max(0, line - _FURTHEST), min(len(page), line + _FURTHEST + 1)):
+            if each != line and each in page.masks:
+                fading = _NEARBY * _FADING ** abs(each - line)
+                for term, much in self._own(page, each).items():
+                    strengths[term] = max(strengths.get(term, 0.0), fading * much)
+
+    def _of_whole(self, text: Text, shape: Shape) -> list[Candidate]:
+        page = Lines(text.read(0, text.size), 0, self._matcher)
+        found = []
+        for line in page.masks:
+            one = Candidate(text.name, page, line, page.start(line), self._own(page, line))
+            found.append(self._weighed(one))
+        # Only what is good by itself is looked at more closely.
+        found.sort(key=lambda each: -each.worth)
+        found = found[: 3 * _MOST_LOOKED_AT]
+        kinds: dict[bytes, list[Candidate]] = {}
+        for one in found:
+            kinds.setdefault(template(page.line(one.line)), []).append(one)
+            one.factor = bonus(page.line(one.line), self._question, one.offset / max(1, text.size))
+            self._add_nearby(page, one.line, one.strengths)
+            if shape.layout is Layout.OUTLINE:
+                for above in (*page.parents(one.line), *page.heading(one.line)):
+                    for term, much in self._own(page, above).items():
+                        one.strengths[term] = max(one.strengths.get(term, 0.0), _ABOVE * much)
+            self._weighed(one)
+        for alike in kinds.values():
+            self._mark_alike(page, alike)
+        return found
+
+    def _mark_alike(self, page: Lines, alike: list[Candidate]) -> None:
+        """Lines that differ in their numbers alone: told how many, and the extremes first where they are asked for."""
+        if len(alike) < _MANY_ALIKE:
+            return
+        for one in alike:
+            one.alike = f"one of {len(alike)} alike"
+            one.tight = True
+        for wanted, choose in ((self._question.highest, max), (self._question.lowest, min)):
+            if not wanted:
+                continue
+            number = re.compile(re.escape(wanted.encode()) + rb"\w*[\s:=\"',]{0,4}(-?\d+(?:\.\d+)?)")
+            numbers = {
+                at: float(found[1])
+                for at, one in enumerate(alike)
+                if (found := number.search(page.line(one.line).lower()))
+            }
+            if len(numbers) == len(alike):
+                alike[choose(numbers, key=lambda each: numbers[each])].factor *= _EXTREME
+
+    # -- one passage --------------------------------------------------------------------------------------------
+
+    def _spans(self, candidate: Candidate, size: int) -> list[Span]:
+        text = self._shelf.text(candidate.name)
+        shape = self._shapes[candidate.name]
+        if shape.layout is Layout.HEAP:
+            return [heap_span(text, candidate.offset, size, self._shelf.is_json(text))]
+        return spans(text, shape, candidate.page, candidate.line, candidate.offset, size, self._asked)
+
+    def _claim(self, candidate: Candidate, span: Span) -> Claim:
+        text = self._shelf.text(candidate.name)
+        data = text.read(span.start, span.end).rstrip()
+        end = span.start + len(data)
+        ranked = sorted(candidate.strengths.items(), key=lambda each: -each[1] * self._weights[each[0]])
+        terms = [self._question.terms[term].text for term, much in ranked[:3] if much >= _INSIDE]
+        reason = ", ".join(terms) + (f" ({candidate.alike})" if candidate.alike else "")
+        return Claim(text.name, self._shelf.place(text, span.start, end), shown(rune_start(data)).strip(), reason)
 
 
 def vars_of(claim: Claim) -> tuple[str, str, str, str]:
     """The strings of a claim."""
     return claim.path, claim.locator, claim.quote, claim.reason
-
-
-def _indent(line: bytes) -> int:
-    return len(line) - len(line.lstrip(b" \t"))
-
-
-def _cut(text: Text, offset: int, start: int, end: int) -> tuple[int, int]:
-    low = max(start, offset - _LONGEST_LINE // 3)
-    high = min(end, low + _LONGEST_LINE)
-    # Begin and end at a blank where one is near.
-    left = text.read(low, offset).find(b" ") + 1 if low > start else 0
-    right = text.read(offset, high).rfind(b" ") if high < end else -1
-    return low + min(left, 40), offset + right if right > high - offset - 40 else high
-
-
-def _json_value(text: Text, offset: int) -> tuple[int, int]:
-    """The bounds of the smallest object around ``offset``, or of the string there when that object is long."""
-    begin = max(0, offset - _LONGEST_LINE)
-    # One character a byte, so that offsets stay what they are; strings and brackets are told apart even so.
-    data = text.read(begin, offset + 2 * _LONGEST_LINE).decode("latin-1")
-    at = offset - begin
-    decode = json.JSONDecoder(strict=False).raw_decode
-    for opening in '{"':
-        left = at + 1
-        while (left := data.rfind(opening, 0, left)) >= 0:
-            try:
-                _, right = decode(data, left)
-            except ValueError:
-                continue
-            if at < right <= left + 2 * _LONGEST_LINE:
-                return begin + left, begin + right
-    return _cut(text, offset, *text.around(offset, _LONGEST_LINE, _LONGEST_LINE))

@@ -11,7 +11,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sidecars.distill.decompress import PIECE
 from sidecars.distill.locator import Pointer
@@ -21,6 +21,8 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.
 _STRING_END = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SCALAR = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|-?Infinity|NaN")
 _LONGEST_KEY = 4096
+# So many bytes are read token by token for one place.
+_BLOCK = 1 << 16
 _OPENING, _CLOSING = b"{[", b"}]"
 
 
@@ -34,7 +36,7 @@ def _tokens(text: Text, end: int, begin: int = 0) -> Iterator[tuple[int, int, by
     A string longer than two pieces is given with its beginning alone."""
     base, data = begin or (3 if text.read(0, 3) == codecs.BOM_UTF8 else 0), b""
     while True:
-        fresh = text.read(base + len(data), min(end, base + len(data) + PIECE))
+        fresh = text.read(base + len(data), min(end, base + len(data) + _BLOCK))
         data += fresh
         last = not fresh
         used = 0
@@ -88,13 +90,6 @@ class _Walk:
         self.frames: list[_Frame] = []
         self.ended = False
 
-    def copy(self) -> _Walk:
-        """The same state, to go on from there."""
-        other = _Walk()
-        other.frames = [replace(frame) for frame in self.frames]
-        other.ended = self.ended
-        return other
-
     @property
     def pointer(self) -> Pointer:
         return Pointer(tuple(frame.key if frame.is_object else str(frame.index) for frame in self.frames))
@@ -147,27 +142,199 @@ def _plain_key(token: bytes) -> str:
 
 
 def is_json(text: Text) -> bool:
-    """Whether the text is one JSON object or array, as far as its first megabyte tells."""
+    """Whether the text is one JSON object or array, as far as its first bytes tell."""
     head = text.read(0, 4096).removeprefix(codecs.BOM_UTF8).lstrip()
     if not head or head[0] not in _OPENING:
         return False
     walk = _Walk()
     try:
-        for _, _, token in _tokens(text, min(text.size, PIECE)):
+        for _, _, token in _tokens(text, min(text.size, _BLOCK)):
             walk.step(token)
     except NotJsonError as error:
         # Cut in the middle of a string or a number: that is our doing.
-        return text.size > PIECE and not walk.ended and "ends inside" in str(error)
+        return text.size > _BLOCK and not walk.ended and "ends inside" in str(error)
     except IndexError:
         return False
-    return walk.ended or text.size > PIECE
+    return walk.ended or text.size > _BLOCK
+
+
+# Of a block without its strings: what is opened and closed inside of it says nothing about what comes after it.
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BALANCED = re.compile(rb"\{,*\}|\[,*\]")
+_REST = re.compile(rb",+|[{}\[\]]")
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'{}[],"'))
+_PARTING = (b"},", b'",', b"],", b",")
+_TRIES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A bracket that is open at a mark: where its block begins, the how manieth of those that block leaves open."""
+
+    is_object: bool
+    block: int
+    number: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A place right after a comma, with what is open there; and how shallow the block before it was."""
+
+    offset: int
+    opened: tuple[_Open, ...]
+    low: int = 0
+
+
+class Skeleton:
+    """What is open at a mark in each block of a JSON text, found as far as it is needed.
+
+    Args:
+        text: the text.
+    """
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        begin = 3 if text.read(0, 3) == codecs.BOM_UTF8 else 0
+        self._marks = [_Mark(begin, ())]
+        self._openings: dict[int, list[int]] = {}
+        self._through = False
+
+    def mark(self, offset: int) -> tuple[int, _Walk]:
+        """The last mark before ``offset``, with the state of the reading there."""
+        at = self._reach(offset)
+        found = self._marks[at]
+        walk = _Walk()
+        for depth, frame in enumerate(found.opened):
+            key = ""
+            if frame.is_object and depth + 1 < len(found.opened):
+                key = self._key_before(self._opening(found.opened[depth + 1]))
+            walk.frames.append(_Frame(frame.is_object, key, frame.index, bool(key)))
+        if walk.frames:
+            walk.frames[-1].keyed = False
+        return found.offset, walk
+
+    def before(self, pointer: Pointer) -> int:
+        """A mark that is surely not behind the value that ``pointer`` means: the nearest that can be told."""
+        self._reach(self._text.size)
+        for found in reversed(self._marks):
+            depth = len(found.opened) - 1
+            if not 0 <= depth < len(pointer.keys) or found.opened[-1].is_object:
+                continue
+            wanted = pointer.keys[depth]
+            if not wanted.isdigit() or found.opened[-1].index > int(wanted):
+                continue
+            _, walk = self.mark(found.offset)
+            if walk.pointer.keys[:depth] == pointer.keys[:depth]:
+                return found.offset
+        return 0
+
+    def following(self, offset: int) -> int:
+        """The first mark behind ``offset``; the end of the text when there is none."""
+        at = self._reach(offset)
+        return self._marks[at + 1].offset if at + 1 < len(self._marks) else self._text.size
+
+    def closing(self, offset: int, depth: int) -> int:
+        """The mark of the first block from ``offset`` on that comes up to ``depth``; the last if none does."""
+        at = self._reach(offset)
+        while at + 1 < len(self._marks) or not self._through:
+            if at + 1 >= len(self._marks):
+                self._grow()
+            elif self._marks[at + 1].low <= depth:
+                break
+            else:
+                at += 1
+        return self._marks[at].offset
+
+    def _reach(self, offset: int) -> int:
+        while self._marks[-1].offset <= offset and not self._through:
+            self._grow()
+        return max(0, bisect_right(self._marks, offset, key=lambda mark: mark.offset) - 1)
+
+    def _grow(self) -> None:
+        self._text.deadline.check()
+        last = self._marks[-1]
+        size = _BLOCK
+        while True:
+            data = self._text.read(last.offset, last.offset + size)
+            if len(data) < size:
+                self._through = True  # what is left is read token by token
+                return
+            for residue, length in _cuts(data):
+                self._marks.append(self._after(last, residue, last.offset + length))
+                return
+            if size > 64 * PIECE:
+                raise NotJsonError("a value without an end")
+            size *= 4
+
+    def _after(self, last: _Mark, residue: bytes, offset: int) -> _Mark:
+        opened = list(last.opened)
+        low, fresh = len(opened), 0
+        for found in _REST.finditer(residue):
+            token = found[0]
+            if token[0] in _OPENING:
+                opened.append(_Open(token == b"{", last.offset, fresh, 0))
+                fresh += 1
+            elif not opened:
+                raise NotJsonError("more than one document")
+            elif token[0] in _CLOSING:
+                if opened.pop().is_object != (token == b"}"):
+                    raise NotJsonError("brackets that do not match")
+                low = min(low, len(opened))
+            else:
+                top = opened[-1]
+                opened[-1] = _Open(top.is_object, top.block, top.number, top.index + len(token))
+        return _Mark(offset, tuple(opened), low)
+
+    def _opening(self, frame: _Open) -> int:
+        """Where the bracket stands."""
+        if frame.block not in self._openings:
+            at = bisect_right(self._marks, frame.block, key=lambda mark: mark.offset) - 1
+            end = self._marks[at + 1].offset
+            data = self._text.read(frame.block, end)
+            stack: list[int] = []
+            for found in _TOKEN.finditer(data):
+                if found[0] in (b"{", b"["):
+                    stack.append(frame.block + found.start())
+                elif found[0] in (b"}", b"]") and stack:
+                    stack.pop()
+            self._openings[frame.block] = stack
+        return self._openings[frame.block][frame.number]
+
+    def _key_before(self, opening: int) -> str:
+        """The key of the value that begins at ``opening``."""
+        data = self._text.read(opening - _LONGEST_KEY, opening).rstrip().removesuffix(b":").rstrip()
+        left = len(data) - 1
+        while left > 0:
+            left = data.rfind(b'"', 0, left)
+            slashes = left - len(data[:left].rstrip(b"\\")) if left >= 0 else 0
+            if slashes % 2 == 0:
+                break
+        return _plain_key(data[max(0, left) :])
+
+
+def _cuts(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """What the block leaves open, and where it ends: behind a comma that stands in no string."""
+    for parting in _PARTING:
+        end = len(data)
+        for _ in range(_TRIES):
+            end = data.rfind(parting, 0, end)
+            if end < len(data) // 4:
+                break
+            length = end + len(parting)
+            residue = _STRINGS.sub(b"", data[:length]).translate(None, _NOT_STRUCTURE)
+            if b'"' in residue:
+                continue
+            while (shorter := _BALANCED.sub(b"", residue)) != residue:
+                residue = shorter
+            yield residue, length
 
 
 class JsonMap:
     """Pointers of offsets and offsets of pointers in one JSON text.
 
-    The state of the reading is kept at every other megabyte, so that only the first look at a place has to read all
-    that comes before it.
+    The text is gone through once, in blocks, with an expression that leaves of each what it opens, closes and counts;
+    token by token only the block is read in which a place is.
 
     Args:
         text: the text; whether it is JSON shows while it is read.
@@ -175,7 +342,7 @@ class JsonMap:
 
     def __init__(self, text: Text) -> None:
         self._text = text
-        self._marks: list[tuple[int, _Walk]] = [(0, _Walk())]
+        self._skeleton = Skeleton(text)
         self._starts: dict[Pointer, int] = {}
 
     def at(self, offset: int) -> Pointer:
@@ -214,31 +381,43 @@ class JsonMap:
             NotJsonError: the text is no JSON up to there.
             TimeoutSpentError: the time is up.
         """
-        begin = key = -1
+        key = -1
         depth = len(pointer.keys)
         # Begin a little before where it was seen: its key stands before it.
-        for start, end, token, walk in self._steps(max(0, self._starts.get(pointer, 0) - 2 * _LONGEST_KEY)):
-            valued = _is_value(walk, token)
-            if begin < 0 and len(walk.frames) == depth:
-                if valued and walk.pointer == pointer:
-                    begin = start if key < 0 else key
+        seen = self._starts.get(pointer)
+        near = self._skeleton.before(pointer) if seen is None else max(0, seen - 2 * _LONGEST_KEY)
+        for start, end, token, walk in self._steps(near):
+            if len(walk.frames) == depth and _is_value(walk, token) and walk.pointer == pointer:
+                begin = start if key < 0 else key
+                walk.step(token)
+                # A scalar ends at once, a bracket where the reading is as deep again as before it.
+                return begin, end if len(walk.frames) == depth else self._closing(end, depth)
+            if len(walk.frames) == depth:
                 key = start if _is_key(walk, token) else -1 if token[0] != b":"[0] else key
             walk.step(token)
-            # A scalar ends at once, a bracket where the reading is as deep again as before it.
-            if begin >= 0 and len(walk.frames) == depth:
-                return begin, end
         return None
+
+    def _closing(self, offset: int, depth: int) -> int:
+        """Where the value ends that was opened just before ``offset``, in a frame of that depth."""
+        border = self._skeleton.following(offset)
+        for start, end, token, walk in self._steps(offset):
+            if start >= border:
+                break
+            walk.step(token)
+            if start >= offset and token[0] in _CLOSING and len(walk.frames) == depth:
+                return end
+        for _, end, token, walk in self._steps(self._skeleton.closing(border, depth)):
+            walk.step(token)
+            if token[0] in _CLOSING and len(walk.frames) == depth:
+                return end
+        raise NotJsonError("it ends inside a value")
 
     def _steps(self, offset: int) -> Iterator[tuple[int, int, bytes, _Walk]]:
         """Tokens from the last mark before ``offset`` on, each with the state before it; the caller takes the step."""
-        at = bisect_right(self._marks, offset, key=lambda mark: mark[0]) - 1
-        begin, state = self._marks[at]
-        walk = state.copy()
+        begin, walk = self._skeleton.mark(offset)
         for number, (start, end, token) in enumerate(_tokens(self._text, self._text.size, begin)):
-            if not number & 0xFFFF:
+            if not number & 0xFFF:
                 self._text.deadline.check()
-            if start >= self._marks[-1][0] + 2 * PIECE:
-                self._marks.append((start, walk.copy()))
             yield start, end, token, walk
 
 

@@ -7,34 +7,82 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, which is a list of words."""
     return frozenset(text.split())
 
 
 # Words that stand in nearly every question and say nothing about where its answer is. Other languages need no list:
 # what is frequent in the artifact weighs little anyway.
-_STOP = _words(
-    """a about all also an and any anything are as at be been but by can could did do does doing done each every
-    few find for from get give given had happen happened has have how i if in into is it its just kind last list
-    many may me might more most much must my name named no of on one only or our out please seen shall she
-    should show so some such tell than that the their them then there these they this those to told use used
-    using was we were what when where whether which while who whom whose why will with would you your artifact
-    document file files line lines log logs text thing things"""
+_STOP = word_set(
+    """a about all also an and any anything are as at be been but by because can could did do does doing done each every
+    few find for from get give given had happen happened has have how i if in into is it its just last
+    many may me might more most much must my no not of on one only or our out please seen shall she
+    should show so some such tell than that the their them then there these they this those to together told too
+    using was we were what when where whether which while who whom whose why will with would you your"""
+)
+# These say a little: they are so frequent in questions that they may mean the artifact and not what is in it.
+_FAINT = word_set(
+    """artifact call called document file files kind line lines list log logs name named names text thing things use
+    used uses"""
 )
 
-# What stands in logs where people ask with another word. Kin weigh less than what was asked.
+# Names of what is counted, which stand in no line of it.
+GLUE = word_set(
+    """line entry entries record row item time event message request response service component module level status code
+    state case kind type field value occurrence one call log"""
+)
+
+# What stands where people ask with another word. Kin weigh less than what was asked.
 _KIN: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (
-        _words("fail failed failing failure failures fails error errors wrong broke broken crash crashed why"),
+        word_set("fail failed failing failure failures fails error errors wrong broke broken crash crashed why"),
         ("fail", "error", "exception", "traceback", "panic", "fatal", "assert", "not ok", "✗", "✘", "❌"),
     ),
-    (_words("pass passed passes passing succeed succeeded success ok green"), ("pass", "succe", "ok", "fail")),
-    (_words("timeout timeouts late hang hung hanging"), ("timeout", "timed out", "deadline")),
-    (_words("warn warning warnings"), ("warn",)),
-    (_words("skip skipped skips"), ("skip",)),
-    (_words("memory oom"), ("out of memory", "oom", "memory")),
-    (_words("slow slowest long longest duration"), ("elapsed", "duration", "seconds", "slow")),
+    (word_set("pass passed passes passing succeed succeeded success ok green"), ("pass", "succe", "ok", "fail")),
+    (word_set("timeout timeouts late hang hung hanging"), ("timeout", "timed out", "deadline")),
+    (word_set("warn warning warnings"), ("warn",)),
+    (word_set("skip skipped skips ignored"), ("skip", "ignore")),
+    (word_set("memory oom"), ("out of memory", "oom", "memory")),
+    (word_set("slow slowest duration"), ("elapsed", "duration", "seconds", "slow")),
+    (word_set("flag option switch parameter argument setting"), ("flag", "option", "parameter", "argument", "--")),
+    (word_set("maximum max largest biggest longest highest limit most"), ("max", "limit", "at most", "up to")),
+    (word_set("minimum min smallest shortest lowest least"), ("min", "at least")),
+    (word_set("off disable disabled disables deactivate deactivated"), ("disabl", "false", "off")),
+    (word_set("on enable enabled enables activate activated"), ("enabl", "true")),
+    (word_set("tls ssl https certificate"), ("tls", "ssl", "cert")),
+    (word_set("postgres postgresql"), ("postgres", "pg", "pg_", "psql")),
+    (word_set("folder folders directory directories"), ("director", "folder", "dir")),
+    (word_set("environment env"), ("environ", "env")),
+    (word_set("raise raised raises throw throws thrown"), ("raise", "throw")),
+    (word_set("delete deleted remove removed drop dropped removes deletes drops"), ("delet", "remov", "drop")),
+    (word_set("severity level"), ("severity", "level")),
+    (word_set("holiday holidays vacation leave"), ("holiday", "vacation", "leave", "days off")),
+    (word_set("cost costs price prices expensive pay paid"), ("cost", "price", "fee", "amount", "paid", "pay")),
+    (word_set("salary earn earns wage"), ("salary", "earn", "wage", "pay")),
+    (word_set("phone telephone"), ("phone", "tel", "extension")),
+    (word_set("begin began begins start started starts"), ("begin", "start", "since")),
+    (word_set("end ended ends finish finished"), ("end", "finish", "until")),
+    (word_set("replace replaced replaces instead"), ("replac", "instead", "in place of")),
+    (word_set("deprecated obsolete"), ("deprecat", "obsolete", "no longer")),
+    (word_set("required requires need needs needed mandatory"), ("requir", "must", "need", "mandatory")),
+    (word_set("version versions release"), ("version", "release")),
+    (word_set("author wrote written maintainer"), ("author", "maintain", "written by")),
+    (word_set("retry retries retried attempts"), ("retry", "retri", "attempt")),
 )
+# A question for a quantity is answered by a line with a number.
+_QUANTITY = re.compile(
+    r"\bhow (?:long|many|much|often|large|big|fast|old|far|high|deep|wide|small|similar)\b"
+    r"|\b(?:size|number|limit|amount|maximum|minimum|percent\w*|rate|budget|price|cost|threshold|default|port|version|seed|date|when)\b",
+    re.IGNORECASE,
+)
+_UNITS = (
+    (re.compile(r"\bhow long\b", re.IGNORECASE), ("second", "minute", "hour", "days", "characters", "length")),
+    (re.compile(r"\bwhen\b|\bdate\b", re.IGNORECASE), ("date", "since")),
+    (re.compile(r"\bhow much\b", re.IGNORECASE), ("amount", "total")),
+)
+_HIGHEST = re.compile(r"\b(?:best|highest|largest|longest|biggest|maximum|greatest|most|slowest|max|top)\b", re.I)
+_LOWEST = re.compile(r"\b(?:best|lowest|smallest|shortest|minimum|least|fastest|fewest|worst|min)\b", re.I)
 
 _QUOTED = re.compile(r"[`\"“”«]([^`\"“”«»]{2,200})[`\"“”»]|'([^']{3,200})'(?!\w)")
 _WORD = re.compile(r"[\w$@#/\\.:+\-]*\w", re.UNICODE)
@@ -42,7 +90,7 @@ _COUNTING = re.compile(r"\bhow (?:many|much|often)\b|\bnumber of\b|\bcount\b|\bc
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ENDINGS = ("ations", "ation", "ures", "ure", "ings", "ing", "ied", "ies", "ed", "es", "s")
 
-PHRASE, IDENTIFIER, NUMBER, WORD, KIN = 3.0, 2.5, 2.0, 1.0, 0.4
+PHRASE, IDENTIFIER, NUMBER, WORD, FAINT, KIN = 3.0, 2.5, 2.0, 1.0, 0.5, 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +117,17 @@ class Question:
     Args:
         text: as it was asked.
         terms: what to look for, the weightiest first.
-        counting: whether it asks for a number.
+        counting: whether it asks for a number of lines or records.
+        quantity: whether a number answers it.
+        highest, lowest: of what it asks for the one of many with the highest or lowest number; empty when it does not.
     """
 
     text: str
     terms: tuple[Term, ...]
     counting: bool = False
+    quantity: bool = False
+    highest: str = ""
+    lowest: str = ""
 
 
 def stem(word: str) -> str:
@@ -91,6 +144,17 @@ def _terms_of(token: str) -> list[Term]:
     low = token.lower()
     if not low or low in _STOP:
         return []
+    return _identifier(token, low) or [_word(low)]
+
+
+def _word(low: str) -> Term:
+    if low in _FAINT:
+        return Term(stem(low), FAINT)
+    return Term(low, WORD, whole=True) if len(low) <= 3 else Term(stem(low), WORD)
+
+
+def _identifier(token: str, low: str) -> list[Term]:
+    """The terms of what is no plain word; none when it is one."""
     if re.fullmatch(r"\d+(?:[.,:]\d+)*%?", low):
         return [Term(low, NUMBER, whole=True)]
     if _CJK.search(low):
@@ -103,9 +167,14 @@ def _terms_of(token: str) -> list[Term]:
             Term(low, IDENTIFIER, typed=token),
             *(Term(part, KIN, whole=len(part) <= 3 or part.isdigit()) for part in own),
         ]
-    if len(low) <= 3:
-        return [Term(low, WORD, whole=True)]
-    return [Term(stem(low), WORD)]
+    return []
+
+
+def _extreme(pattern: re.Pattern[str], text: str) -> str:
+    """What the word behind "highest" or "lowest" is, its stem."""
+    found = pattern.search(text)
+    after = _WORD.search(text, found.end()) if found else None
+    return stem(after[0].lower()) if after and after[0].lower() not in _STOP else ""
 
 
 def parse_question(text: str) -> Question:
@@ -128,5 +197,18 @@ def parse_question(text: str) -> Question:
         if asked & words:
             for each in kin:
                 add(Term(each, KIN, whole=len(each) <= 3 and each.isascii()))
+    if all(term.weight == FAINT for term in best.values()):
+        best.clear()
+    for unit, kin in _UNITS:
+        if best and unit.search(text):
+            for each in kin:
+                add(Term(each, KIN))
     terms = sorted(best.values(), key=lambda term: -term.weight)[:48]
-    return Question(text, tuple(terms), bool(_COUNTING.search(text)))
+    return Question(
+        text,
+        tuple(terms),
+        bool(_COUNTING.search(text)),
+        bool(_QUANTITY.search(text)),
+        _extreme(_HIGHEST, text),
+        _extreme(_LOWEST, text),
+    )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import TimeoutSpentError
+from sidecars.distill.layout import Layout, shape_of
 from sidecars.distill.limits import Deadline
 from sidecars.distill.question import KIN, Question, Term
 from sidecars.distill.term_matcher import Matcher
@@ -46,7 +47,8 @@ _FIRST, _LAST = 3, 2
 _MOST_OF_A_KIND = 48
 _MOST_CANDIDATES = 150
 
-_VARYING = re.compile(rb"0x[0-9a-fA-F]+|[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
+# A word with a digit in it varies: a time, an address, the name of a case.
+_VARYING = re.compile(rb"[\w:.-]*[0-9][\w:.-]*")
 # Up to this size letters are compared without regard to case; it takes as long again as the search itself.
 _FOLDED = 64 << 20
 _SUMMARY = re.compile(rb"(?i)\b(?:total|summary|passed|failed|results?|overall|finished|\d+\s*(?:/|of|out of)\s*\d+)\b")
@@ -62,6 +64,8 @@ class Occurrence:
         offset: where the first hit is.
         mask: which terms it holds, one bit each.
         loud: whether a hit stands in capitals.
+        score: how much it says, by its terms.
+        lonely: 1 for the only one of its kind, less where there are many.
     """
 
     text: int
@@ -70,6 +74,7 @@ class Occurrence:
     mask: int
     loud: bool = False
     score: float = 0.0
+    lonely: float = 1.0
 
 
 @dataclass(slots=True)
@@ -287,8 +292,8 @@ class Ranker:
         for group in self._groups.values():
             for place in (*group.first, *group.last):
                 # A line of which there are thousands says less than one of its kind.
-                lonely = 1 / (1 + 0.15 * math.log2(group.count))
-                place.score = self._score(place, rarity) * lonely
+                place.lonely = 1 / (1 + 0.15 * math.log2(group.count))
+                place.score = self._score(place, rarity) * place.lonely
                 places.append(place)
                 least = "at least " if place.mask in self._uncounted else ""
                 alike[id(place)] = f"one of {least}{group.count} alike" if group.count > 1 else ""
@@ -331,6 +336,9 @@ class _Search:
 
     def __init__(self, text: Text, matcher: Matcher, chosen: list[int]) -> None:
         self._text, self._matcher = text, matcher
+        # In JSON on overlong lines an object is what a line is elsewhere.
+        heap = shape_of(text).layout is Layout.HEAP and text.read(0, 256).lstrip()[:1] in (b"{", b"[")
+        self._end = b"}" if heap else b"\n"
         self._bits = [
             sum(1 << chosen[each] for each in (number, *matcher.inside(number))) for number in range(len(chosen))
         ]
@@ -351,9 +359,9 @@ class _Search:
             found.newlines += data.count(b"\n", counted, first)
             counted = first
             before = max(0, first - _SEGMENT)
-            begin = data.rfind(b"\n", before, first) + 1 or before
+            begin = data.rfind(self._end, before, first) + 1 or before
             place = Occurrence(0, found.newlines + 1, offset + first, mask, loud)
-            found.lines.append((place, _template(data[begin : min(end, first + 160)])))
+            found.lines.append((place, template(data[begin : min(end, first + 160)])))
 
         first, end, mask, loud = 0, -1, 0, False
         for start, number in self._matcher.hits(data):
@@ -363,7 +371,7 @@ class _Search:
                 if mask:
                     finish()
                 first, mask, loud = start, 0, False
-                end = data.find(b"\n", start)
+                end = data.find(self._end, start)
                 end = len(data) if end < 0 else end
             mask |= self._bits[number]
             loud = loud or data[start : start + 4].isupper()
@@ -390,8 +398,8 @@ def _count_lines(text: Text, matcher: Matcher, offset: int) -> list[int]:
     return counts
 
 
-def _template(line: bytes) -> bytes:
-    """The line without what varies from one of its kind to the next."""
+def template(line: bytes) -> bytes:
+    """A line without what varies from one of its kind to the next."""
     plain = ANSI.sub(b"", line[-320:]) if b"\x1b" in line else line[-320:]
     return _VARYING.sub(b"#", plain)[:160]
 
@@ -407,7 +415,7 @@ def bonus(line: bytes, question: Question, place: float) -> float:
     factor = 1.0
     if _SUMMARY.search(line):
         factor *= 1.3 if question.counting else 1.1
-    if question.counting and re.search(rb"\d", line):
-        factor *= 1.1
+    if question.quantity and re.search(rb"\d", line):
+        factor *= 1.15
     # Logs end with what came of it.
     return factor * (1.1 if place > 0.95 else 1.0)

@@ -87,7 +87,7 @@ def distill(
     with Artifacts(paths, ignore=ignore) as artifacts, TextPool(artifacts, deadline, cache or IndexCache()) as shelf:
         bytes_in = sum(entry.size for entry in artifacts.entries())
         progress(f"searching {len(artifacts.entries())} files, {bytes_in} bytes")
-        room = room_for(bytes_in, limits.max_output_chars) if backend == "index" else limits.max_output_chars
+        room = room_for(shelf, bytes_in, limits.max_output_chars) if backend == "index" else limits.max_output_chars
         draft, spending, outcome = _ask(backend, Inquiry(shelf, question, limits, room, progress), endpoint)
         answer = _checked(draft, shelf, spending, outcome)
         answer = replace(answer, bytes_in=bytes_in, seconds=deadline.spent)

@@ -17,6 +17,7 @@ from typing import Self, TypeVar
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
 from sidecars.distill.decompress import PIECE, Expanded, Snapshot, compression_of, wide_encoding_of
+from sidecars.distill.document_kinds import kind_of, refusal
 from sidecars.distill.errors import UnreadableError
 from sidecars.distill.limits import Deadline
 
@@ -49,6 +50,7 @@ class Text:
         disk_size: bytes on the disk, when it was opened.
         digest: SHA-256 of those, empty until they have all been read.
         compression, encoding: what was undone to get at the text.
+        places: of a document, for each line where in it the line is; empty for what is read as it stands.
         gaps: what of it could not be read.
     """
 
@@ -62,6 +64,7 @@ class Text:
         self.name = name
         self.gaps: list[str] = []
         self.digest = self.compression = self.encoding = ""
+        self.places: list[str] = []
         self.deadline = deadline
         self._cache = cache
         self._lines: array[int] | None = None
@@ -79,6 +82,15 @@ class Text:
 
     def _open_plain(self) -> int:
         head = os.pread(self._raw, 4096, 0)
+        if why := refusal(head):
+            raise UnreadableError(self.name, why)
+        if kind := kind_of(head):
+            from sidecars.distill.documents import Document
+
+            document = Document(self.name, self._raw, self.disk_size, kind, self.deadline)
+            self.size, self.digest, self.places = document.size, document.digest, document.places
+            self.gaps += document.gaps
+            return document.fd
         if not (compression_of(head) or wide_encoding_of(head)):
             if self._cache and self.size >= LARGE and (known := self._cache.find(self._opened)):
                 self.digest, self._lines = known

@@ -9,8 +9,9 @@ from typing import Self
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
 from sidecars.distill.errors import TimeoutSpentError, UnreadableError
+from sidecars.distill.layout import LONGEST_LINE
 from sidecars.distill.limits import Deadline
-from sidecars.distill.locator import Lines
+from sidecars.distill.locator import Lines, Place
 from sidecars.distill.pointer import JsonMap, NotJsonError, is_json
 from sidecars.distill.text import Text
 
@@ -96,8 +97,11 @@ class TextPool:
         return self._maps[text.name]
 
     def place(self, text: Text, start: int, end: int) -> str:
-        """The locator of the bytes from ``start`` to ``end``: a pointer in a JSON document, else lines."""
-        if self.is_json(text):
+        """The locator of the bytes from ``start`` to ``end``: a document's own, a JSON pointer, else lines."""
+        if text.places:
+            first, last = text.line_at(start), text.line_at(max(start, end - 1))
+            return str(Place(text.places[first - 1], text.places[min(last, len(text.places)) - 1]))
+        if self.is_json(text) and (text.lines < 3 or text.size > LONGEST_LINE * text.lines):
             # Without the time for it, lines are a place as well.
             with suppress(NotJsonError, TimeoutSpentError):
                 # The whole document is no place in it.
