@@ -49,8 +49,9 @@ def _view(place: int, each: Ranked, sidecar: Sidecar) -> dict[str, Any]:
     lines = [
         f"{place}. {memory.id} [{memory.type}] {memory.content}",
         f"   from {source}, {memory.created_at}" + (f"; evidence: {memory.evidence}" if memory.evidence else ""),
-        f"   score {each.score:g} = confidence {memory.confidence:g}, recency {each.recency:g},"
-        f" relevance {each.relevance:g}" + (f" (shares {', '.join(each.shared)})" if each.shared else ""),
+        f"   score {each.score:g}: relevance {each.relevance:g}"
+        + (f" (shares {', '.join(each.shared)})" if each.shared else "")
+        + f", then confidence {memory.confidence:g}, recency {each.recency:g}",
         f"   {told}; gone after {left} more session(s) unless it is used again",
     ]
     return {

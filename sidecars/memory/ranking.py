@@ -1,19 +1,34 @@
-"""Which memories an agent is told at the start of a session, and why those."""
+"""Which memories an agent is told at the start of a session, and why those.
+
+Relevance comes first: BM25 over stems, so that a rare word that a memory shares with the task counts for more than a
+common one. A word of the task that a memory has in another form only (``reindex`` and ``indexer`` have no stem in
+common, ``throttled`` and ``throttling`` have) counts in part where the beginnings are the same. Confidence and age
+decide between memories that are about as relevant, and alone where no task is known.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 from sidecars.memory.protocol import DECAY_AFTER
 from sidecars.memory.record import Memory, Sidecar
 from sidecars.memory.secret_rules import find_secret
 
-# What each view of a memory counts. Confidence leads: a sure memory that has nothing to do with the task still beats an
-# unsure one that shares a word with it.
-_WEIGHT_CONFIDENCE, _WEIGHT_RELEVANCE, _WEIGHT_RECENCY = 0.5, 0.3, 0.2
-# Words shared with the task that make a memory wholly relevant.
-_ENOUGH_WORDS = 3
+# BM25's own constants, at their usual values.
+_SATURATION, _LENGTH = 1.2, 0.3
+# A word that only begins alike: so much of its weight, where so many characters agree.
+_PART, _BEGINNING = 0.6, 5
+# Memories whose relevance differs by less than one of so many steps are equally relevant.
+_STEPS = 20
+_WEIGHT_CONFIDENCE, _WEIGHT_RECENCY = 0.6, 0.4
+# More than any briefing tells.
+_MOST_LOOKED_AT = 100
 _WORD = re.compile(r"[^\W_]{2,}")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # The words that stand in every English sentence tell nothing about what it is about.
@@ -37,8 +52,8 @@ class Ranked:
         memory: the memory.
         score: between 0 and 1; the briefing is in this order.
         recency: 1 when it was reinforced in the last session, half of that every ``DECAY_AFTER`` sessions.
-        relevance: how much it shares with the task.
-        shared: the words that it shares with the task.
+        relevance: how much it shares with the task, 1 for the most relevant one of the store; 0 without a task.
+        shared: the words of the task (as stems) that it shares.
         withheld: why it is never told, empty when it may be.
     """
 
@@ -57,37 +72,93 @@ def rank(sidecar: Sidecar, task: str = "") -> tuple[Ranked, ...]:
         sidecar: the memory.
         task: what the session is about; without it, confidence and recency decide.
     """
-    about = words(task)
-    ranked = [_view(memory, sidecar.sessions_participated, about) for memory in sidecar.memories]
+    documents = [Counter(_all_stems(f"{each.content} {' '.join(each.tags)}")) for each in sidecar.memories]
+    scores, shared = _relevance(documents, words(task))
+    best = max(scores, default=0.0)
+    ranked = [
+        _view(memory, sidecar.sessions_participated, score / best if best else 0.0, found)
+        for memory, score, found in zip(sidecar.memories, scores, shared, strict=True)
+    ]
     # The later of two equals was learned later.
-    order = sorted(range(len(ranked)), key=lambda index: (bool(ranked[index].withheld), -ranked[index].score, -index))
-    return tuple(ranked[index] for index in order)
+    order = sorted(range(len(ranked)), key=lambda index: (-ranked[index].score, -index))
+    clean: list[Ranked] = []
+    withheld: list[Ranked] = []
+    for each in (ranked[index] for index in order):
+        # Of thousands only the first few can be told, and looking for secrets costs more than ranking.
+        kind = find_secret(each.memory.content) if len(clean) < _MOST_LOOKED_AT else ""
+        (withheld if kind else clean).append(replace(each, withheld=f"holds a {kind}") if kind else each)
+    return (*clean, *withheld)
 
 
-def _view(memory: Memory, sessions: int, about: frozenset[str]) -> Ranked:
+def _relevance(documents: list[Counter[str]], about: frozenset[str]) -> tuple[list[float], list[tuple[str, ...]]]:
+    """BM25 of each document, and the words of the task that it shares."""
+    holders: dict[str, list[int]] = defaultdict(list)
+    for index, document in enumerate(documents):
+        for word in document:
+            holders[word].append(index)
+    lengths = [sum(document.values()) for document in documents]
+    average = sum(lengths) / len(lengths) if lengths else 1.0
+    scores, shared = [0.0] * len(documents), [set[str]() for _ in documents]
+    for word in about:
+        found: dict[int, float] = {}
+        for form, weight in _forms(word, holders):
+            rarity = math.log(1 + (len(documents) - len(holders[form]) + 0.5) / (len(holders[form]) + 0.5))
+            for index in holders[form]:
+                often = documents[index][form]
+                norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths[index] / (average or 1.0))
+                score = weight * rarity * often * (_SATURATION + 1) / (often + norm)
+                found[index] = max(found.get(index, 0.0), score)
+        for index, score in found.items():
+            scores[index] += score
+            shared[index].add(word)
+    return scores, [tuple(sorted(each)) for each in shared]
+
+
+def _forms(word: str, known: Iterable[str]) -> Iterator[tuple[str, float]]:
+    """The words of the store that a word of the task may mean, with what they count."""
+    for each in known:
+        if each == word:
+            yield each, 1.0
+        elif len(word) >= _BEGINNING and len(each) >= _BEGINNING and each[:_BEGINNING] == word[:_BEGINNING]:
+            yield each, _PART
+
+
+def _view(memory: Memory, sessions: int, relevance: float, shared: tuple[str, ...]) -> Ranked:
     idle = max(0, sessions - memory.last_reinforced_session)
     recency = 0.5 ** (idle / DECAY_AFTER)
-    shared = tuple(sorted(words(f"{memory.content} {' '.join(memory.tags)}") & about))
-    relevance = min(1.0, len(shared) / _ENOUGH_WORDS)
-    score = _WEIGHT_CONFIDENCE * memory.confidence + _WEIGHT_RELEVANCE * relevance + _WEIGHT_RECENCY * recency
-    kind = find_secret(memory.content)
-    return Ranked(
-        memory, round(score, 4), round(recency, 4), round(relevance, 4), shared, f"holds a {kind}" * bool(kind)
-    )
+    tie = _WEIGHT_CONFIDENCE * memory.confidence + _WEIGHT_RECENCY * recency
+    score = (round(relevance * _STEPS) + min(tie, 0.9999)) / (_STEPS + 1)
+    return Ranked(memory, round(score, 4), round(recency, 4), round(relevance, 4), shared)
 
 
 def words(text: str) -> frozenset[str]:
     """The words that say what a text is about; ``parseDuration`` and ``parse_duration`` give the same two."""
-    return _stems(text) - _COMMON
+    return frozenset(_stem(word) for word in _split(text) if word not in _COMMON)
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(_stem(word.casefold()) for word in _WORD.findall(_CAMEL.sub(" ", text)))
+    return frozenset(_all_stems(text))
 
 
+def _all_stems(text: str) -> list[str]:
+    return [_stem(word) for word in _split(text)]
+
+
+def _split(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", text))]
+
+
+@lru_cache(maxsize=50_000)
 def _stem(word: str) -> str:
-    # Plurals alone: "test" must find "tests". More would need a language.
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    return str(_stemmer().stemWord(word))
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    # English, as nearly all memories of coding agents are; on other languages it does little, and to both sides alike.
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
+    return EnglishStemmer()
 
 
 def matching(sidecar: Sidecar, query: str) -> tuple[Memory, ...]:

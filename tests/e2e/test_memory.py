@@ -40,7 +40,7 @@ def _run(witness: Witness, server: MessagesServer, claude: Path, repo: Path, run
         task=f"{run}: mend the queue",
         agent=shlex.join([str(claude), *PERMITTED]),
         memory="ada",
-        remember=memory_provider,
+        memory_provider=memory_provider,
     )
 
     def ended() -> bool:

@@ -76,8 +76,22 @@ def test_confidence_recency_and_relevance_each_move_a_memory_up() -> None:
     )
 
 
+def test_relevance_comes_before_confidence_whatever_the_store_holds() -> None:
+    others = [_memory(f"the cache of worker {n} is warm after {n} minutes", 1.0) for n in range(200)]
+    meant = _memory("throttling of probes is counted per key in limits.py", 0.5)
+    first, *_ = rank(_sidecar(*others, meant), "monitoring probes are throttled by the worker")
+    assert first.memory is meant
+    assert {"probe", "throttl"} <= set(first.shared)
+
+
+def test_a_rare_word_counts_for_more_than_common_ones() -> None:
+    common = [_memory(f"tests of orders run in stage {n}", 0.9) for n in range(20)]
+    rare = _memory("orders are locked by lease_ttl", 0.5)
+    assert rank(_sidecar(*common, rare), "tests of the lease in orders")[0].memory is rare
+
+
 def test_words_ignore_case_plural_and_spelling_of_identifiers() -> None:
-    assert words("parseDurations of the Tests") == {"parse", "duration", "test"}
+    assert words("parseDurations of the Tests") == words("parse_duration tests") == {"pars", "durat", "test"}
     assert words("HTTP_SERVER http-server") == {"http", "server"}
 
 

@@ -84,7 +84,7 @@ def test_a_memory_that_cannot_be_had_starts_nothing(town: Town) -> None:
     with supervised(town) as witness:
         with pytest.raises(UsageError, match="not a usable name"):
             witness.spawn(
-                "toast", workdir=town.root / "repo", agent=_client(town), memory="../x", remember=memory_provider
+                "toast", workdir=town.root / "repo", agent=_client(town), memory="../x", memory_provider=memory_provider
             )
         assert witness.polecats() == []
     assert not (town.root / "repo" / "_mdan").exists()
@@ -98,9 +98,9 @@ def test_a_molecule_gives_a_memory_and_the_flag_beats_it(town: Town) -> None:
         order = SpawnRequest("toast", workdir=town.root / "repo", molecule=str(molecule), agent="sh", **more)
         return prepare(town, order).memory
 
-    assert memory(remember=memory_provider) == "ada"
-    assert memory(remember=memory_provider, variables={"memory": "bob"}) == "bob"
-    assert memory(remember=memory_provider, memory="eve", variables={"memory": "bob"}) == "eve"
+    assert memory(memory_provider=memory_provider) == "ada"
+    assert memory(memory_provider=memory_provider, variables={"memory": "bob"}) == "bob"
+    assert memory(memory_provider=memory_provider, memory="eve", variables={"memory": "bob"}) == "eve"
 
 
 @pytest.mark.real

@@ -184,7 +184,7 @@ class Witness:
                 witness=witness,
                 issue=issue,
                 memory=memory,
-                remember=memory_provider,
+                memory_provider=memory_provider,
             )
         )
 

@@ -93,10 +93,10 @@ class Guests:
             task=_TASK,
             agent=self._command,
             memory=agent,
-            remember=self._remember,
+            memory_provider=self._memory_provider,
         )
 
-    def _remember(self, agent: str, group: GroupId, workdir: Path, task: str) -> MemoryContext:
+    def _memory_provider(self, agent: str, group: GroupId, workdir: Path, task: str) -> MemoryContext:
         from sidecars.memory.paths import SESSION_VARIABLE
         from sidecars.memory.sessions import environment
         from sidecars.party.turn_mailbox import AGENT_VARIABLE, PARTY_VARIABLE

@@ -83,7 +83,7 @@ def spawn(
         not no_witness,
         issue=issue,
         memory=memory,
-        remember=memory_provider,
+        memory_provider=memory_provider,
         check=mute_reason,
     )
     with undone_when_told_to_end(), Witness(_town_for(workdir)) as witness:

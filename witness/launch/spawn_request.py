@@ -67,7 +67,7 @@ class SpawnRequest:
         witness: start the town's Witness when none runs.
         issue: the work as an issue: a file, or an id that ``bd`` knows.
         memory: name of the agent whose memory it is given; empty for the molecule's ``memory`` variable, or none.
-        remember: how memories are opened; the command line gives the one of ``sidecars.memory``.
+        memory_provider: how memories are opened; the command line gives the one of ``sidecars.memory``.
         check: looks at each sidecar before anything starts; the command line gives the one of ``sidecars.observer``.
     """
 
@@ -82,7 +82,7 @@ class SpawnRequest:
     witness: bool = True
     issue: str = ""
     memory: str = ""
-    remember: MemoryProvider | None = None
+    memory_provider: MemoryProvider | None = None
     check: SidecarCheck | None = None
 
 
@@ -103,7 +103,7 @@ class SpawnPlan:
     molecule: str
     task: Task
     memory: str
-    remember: MemoryProvider | None
+    memory_provider: MemoryProvider | None
     settings: Settings
     mute: Mapping[str, str] = field(default_factory=dict)
 
@@ -148,8 +148,8 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
     task, wrong = read_task(order.task, order.issue or ("" if order.task else _issue_of(variables, workdir)), workdir)
     problems += wrong
     memory = order.memory or variables.get("memory", "")
-    if memory and order.remember is None:
-        problems.append(Problem("nothing here opens memories: give the order a 'remember'", "--memory"))
+    if memory and order.memory_provider is None:
+        problems.append(Problem("nothing here opens memories: give the order a 'memory_provider'", "--memory"))
     group = GroupId(rig, order.polecat, uuid.uuid4().hex)
     mute: dict[str, str] = {}
     if order.check and not problems:
@@ -174,7 +174,7 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         str(molecule.path) if molecule else "",
         task,
         memory,
-        order.remember,
+        order.memory_provider,
         settings,
         {name: reason for name, reason in mute.items() if reason},
     )

@@ -197,8 +197,8 @@ class Spawner:
         choice = self._choose_channel(prepared, run_dir, environment)
         client_settings: Mapping[str, Any] = session_settings(as_string=choice.channel is Channel.HOOKS_STRING)
         briefing = ""
-        if prepared.memory and prepared.remember:
-            opened = prepared.remember(prepared.memory, prepared.group, prepared.workdir, prepared.task.text)
+        if prepared.memory and prepared.memory_provider:
+            opened = prepared.memory_provider(prepared.memory, prepared.group, prepared.workdir, prepared.task.text)
             briefing = opened.briefing
             environment |= opened.environment
             client_settings = opened.settings(client_settings)
