@@ -29,7 +29,7 @@ def living_of(witness: Witness, group: Group) -> set[ProcessId]:
     table = read_table()
     recorded = {member.process for member in witness.journal.members.of(group.id.run) if member.process}
     recorded |= witness.journal.groups.seen(group.id.run)
-    found = GroupMembership(table, Markers().read(table)).group(group.id.marker, recorded)
+    found = GroupMembership(table, Markers().marks(table)).group(group.id.marker, recorded)
     return found | {process for process in recorded if is_alive(process, table)}
 
 

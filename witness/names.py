@@ -11,6 +11,8 @@ from witness.errors import NotFoundError, UsageError
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 MARKER_VARIABLE = "GT_WITNESS_GROUP"
+# Set in every helper of ours and in what sidecars start: with it, a marker did not come there by a stray export.
+HELPER_VARIABLE = "GT_WITNESS_HELPER"
 
 
 def check_name(what: str, name: str) -> str:

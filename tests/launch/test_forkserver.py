@@ -24,11 +24,12 @@ from witness.errors import SpawnError
 from witness.events.spool_writer import LOOKER
 from witness.journal import Journal
 from witness.launch.polecat import make_run_dir
-from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool, short_path
+from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool
 from witness.names import GroupId
 from witness.process.exit_status import ExitKind, recorded_exit
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
+from witness.process.serving import short_path
 from witness.process.table import Markers, command_line, identify, read_table, send
 
 

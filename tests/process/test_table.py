@@ -16,7 +16,18 @@ import pytest
 from tests.programs import BY_NAME, recording
 from witness.process import table
 from witness.process.identity import ProcessId
-from witness.process.table import GroupMembership, Markers, Row, ancestors, identify, is_alive, read_table, send
+from witness.process.table import (
+    HELPER,
+    GroupMembership,
+    Mark,
+    Markers,
+    Row,
+    ancestors,
+    identify,
+    is_alive,
+    read_table,
+    send,
+)
 
 LINUX_ONLY = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 MARKER = f"main/toast/{os.getpid()}"
@@ -178,7 +189,7 @@ def _ids(*pids: int) -> set[ProcessId]:
 
 def test_a_group_is_recorded_and_marked_processes_and_all_below_them() -> None:
     table = _table((1, 0), (10, 1), (11, 10), (12, 11), (20, 1), (21, 20), (30, 1))
-    kinship = GroupMembership(table, {ProcessId(20, 200): MARKER})
+    kinship = GroupMembership(table, {ProcessId(20, 200): Mark(MARKER)})
     assert kinship.group(MARKER, _ids(10)) == _ids(10, 11, 12, 20, 21)
 
 
@@ -192,11 +203,20 @@ def test_foreign_ones_are_left_out_with_all_below_them() -> None:
     assert GroupMembership(table, {}).group(MARKER, _ids(10), _ids(11)) == _ids(10, 13)
 
 
-def test_a_child_that_carries_another_groups_marker_is_that_groups() -> None:
+def test_a_child_that_carries_another_groups_marker_is_still_a_child() -> None:
+    """It could write that marker itself; what is another group's by record is foreign."""
     table = _table((1, 0), (10, 1), (11, 10), (12, 11))
-    kinship = GroupMembership(table, {ProcessId(11, 110): f"{MARKER}-2"})
-    assert kinship.group(MARKER, _ids(10)) == _ids(10)
-    assert kinship.group(f"{MARKER}-2", set()) == _ids(11, 12)
+    kinship = GroupMembership(table, {ProcessId(11, 110): Mark(f"{MARKER}-2", "%2")})
+    assert kinship.group(MARKER, _ids(10)) == _ids(10, 11, 12)
+    assert kinship.group(MARKER, _ids(10), _ids(11)) == _ids(10)
+    assert kinship.group(f"{MARKER}-2", set(), pane="%2") == _ids(11, 12)
+
+
+def test_a_marker_alone_is_an_export_and_no_proof() -> None:
+    table = _table((1, 0), (10, 1), (20, 1), (30, 1), (40, 1), (41, 40))
+    marks = {10: Mark(MARKER, "%3"), 20: Mark(MARKER, "%4"), 30: Mark(MARKER), 40: Mark(MARKER, HELPER)}
+    kinship = GroupMembership(table, {ProcessId(pid, pid * 10): mark for pid, mark in marks.items()})
+    assert kinship.group(MARKER, set(), pane="%3") == _ids(10, 40, 41)
 
 
 def test_a_defunct_process_is_nobody() -> None:

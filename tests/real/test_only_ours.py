@@ -210,10 +210,11 @@ def test_a_session_of_the_same_name_that_is_not_ours_stands(place: Place) -> Non
 def test_a_process_that_another_run_of_the_name_left_is_not_the_new_ones(place: Place, tmp_path: Path) -> None:
     """Ending the run before must not touch the run now: the marker names the run, not the name."""
     first = place.spawn("toast", SLEEP)
+    pane = place.witness.find("toast").pane
     place.witness.nuke(["toast"])
     second = place.spawn("toast", SLEEP)
     with recording(tmp_path) as record:
-        environment = {"PATH": os.environ["PATH"], "GT_WITNESS_GROUP": first.group.marker}
+        environment = {"PATH": os.environ["PATH"], "GT_WITNESS_GROUP": first.group.marker, "TMUX_PANE": pane}
         late = subprocess.Popen(
             BY_NAME["stubborn"].argv(record.path), env=environment, start_new_session=True, stdin=subprocess.DEVNULL
         )

@@ -205,7 +205,8 @@ def test_session_gone_under_an_agent_that_does_not_care(place: Place) -> None:
 def test_orphans_of_a_run_that_is_over(place: Place) -> None:
     spawned = place.spawn("x", AGENT)
     place.witness.nuke(["x"])
-    marker = {**os.environ, "GT_WITNESS_GROUP": spawned.group.marker}
+    pane = place.witness.find("x", ended=True).pane
+    marker = {**os.environ, "GT_WITNESS_GROUP": spawned.group.marker, "TMUX_PANE": pane}
     child = subprocess.Popen(["sleep", "60"], env=marker)
     other = subprocess.Popen(["sleep", "60"], env={**os.environ, "GT_WITNESS_GROUP": "main/x/unknown-run"})
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from witness.delivery import message_format
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.delivery.prompt_typist import WATCH, IdlePoller, Typist
 from witness.errors import NotFoundError, RunEndedError, UsageError, WitnessError
-from witness.journal import Group, GroupState, Journal
+from witness.journal import Group, GroupState, Journal, MemberKind
+from witness.process.table import ancestors, read_table
 from witness.tmux import Tmux
 
 MODES = ("queue", "wait-idle", "immediate")
@@ -64,13 +66,37 @@ def send_nudge(
     if not message_format.clean(message):
         raise UsageError("the message is empty: write it after the target, or give it by --stdin")
     group = _living(journal, target)
-    note = Nudge(sender, message.strip(), priority=priority, kind="nudge", run=group.id.run)
+    sender = _signature(journal, sender)
+    note = Nudge(sender, message_format.defuse(message).strip(), priority=priority, kind="nudge", run=group.id.run)
     if mode == "immediate":
         _type(town, group, note)
         return NudgeResult(group, mode, delivered=True)
     queue = NudgeQueue(town.queue_dir(group.session), SystemClock())
     file = queue.enqueue(note)
     return NudgeResult(group, mode, mode == "wait-idle" and _wait_idle(town, group, queue, file), file)
+
+
+def _signature(journal: Journal, claimed: str) -> str:
+    """Who says it: a polecat signs as itself, whatever it claims.
+
+    Raises:
+        UsageError: somebody signs as what only we are.
+    """
+    if group := group_around(journal):
+        return f"{group.id.rig}/polecats/{group.id.polecat}"
+    if claimed.strip().lower().startswith(("sidecar:", "gt-witness")):
+        raise UsageError(f"nobody but a sidecar or the Witness itself signs as {claimed!r}: unset GT_ROLE")
+    return claimed
+
+
+def group_around(journal: Journal) -> Group | None:
+    """The polecat that the calling process runs in, by its ancestors and not by what its environment says."""
+    table = read_table()
+    line = {table[pid].process for pid in ancestors(os.getpid(), table) if pid in table}
+    for run, members in journal.members.of_living().items():
+        if any(member.process in line for member in members if member.kind is not MemberKind.SIDECAR):
+            return journal.groups.get(run)
+    return None
 
 
 def _living(journal: Journal, target: str) -> Group:

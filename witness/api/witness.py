@@ -328,13 +328,13 @@ class Witness:
 
     def _would_end(self, groups: Sequence[Group]) -> list[NukeResult]:
         table = read_table()
-        kinship = GroupMembership(table, Markers().read(table))
+        kinship = GroupMembership(table, Markers().marks(table))
         foreign = self._reconciler.actor.foreign([group.id.run for group in groups])(table)
         found = []
         for group in groups:
             run = group.id.run
             goal = target(group, self.journal.members.of(run), self.journal.groups.seen(run))
-            pids = sorted(process.pid for process in kinship.group(goal.marker, goal.recorded, foreign))
+            pids = sorted(process.pid for process in kinship.group(goal.marker, goal.recorded, foreign, goal.pane))
             found.append(NukeResult(group, None, tuple(pids)))
         return found
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
+from witness.api.messages import group_around
 from witness.config.town import Town
-from witness.journal import Journal
+from witness.errors import UsageError
+from witness.journal import Group, Journal
 from witness.names import MARKER_VARIABLE, GroupId
 
 
@@ -34,3 +36,23 @@ def tell_withheld(lines: Iterable[str]) -> None:
     """Say which declarations of a project do not count, one line each."""
     for line in lines:
         click.echo(f"gt: {line}", err=True)
+
+
+def ask_for_force(journal: Journal, groups: Iterable[Group] = (), *, force: bool) -> None:
+    """Let a polecat end others, or the supervision of all, only when it says that it means to.
+
+    Args:
+        journal: the town's.
+        groups: whom the command is about; nobody in particular when empty.
+        force: it was said.
+
+    Raises:
+        UsageError: it was not, and the caller runs in another polecat.
+    """
+    here = group_around(journal)
+    if here is None or force:
+        return
+    others = [group.id.address for group in groups if group.id.run != here.id.run]
+    if others or not list(groups):
+        what = f"end {', '.join(others)}" if others else "end the supervision of all"
+        raise UsageError(f"this is polecat {here.id.address}, and it would {what}: say --force if that is meant")

@@ -174,7 +174,7 @@ def _summary(witness: Witness, group: Group, console: Console, killed: str) -> N
     table = read_table()
     recorded = {member.process for member in members if member.process} | witness.journal.groups.seen(run)
     alive = {each for each in recorded if is_alive(each, table)}
-    alive |= GroupMembership(table, Markers().read(table)).group(group.id.marker, ())
+    alive |= GroupMembership(table, Markers().marks(table)).group(group.id.marker, (), pane=group.run_state.pane)
     session = Tmux(*witness.town.tmux_place).has_session(group.session)
     if alive or session:
         raise WitnessError(f"still alive: {sorted(each.pid for each in alive)}, session stands: {session}")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from witness.api import NukeResult, Witness
-from witness.cli.context import print_json, tell_withheld
+from witness.cli.context import ask_for_force, print_json, tell_withheld
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
 from witness.cli.memory_provider import memory_provider
@@ -150,7 +150,7 @@ def status(name: str, as_json: bool) -> None:
 @click.option("--all", "everybody", is_flag=True, help="Every polecat of the town, or of --rig.")
 @click.option("--rig", default="", help="With --all: only this rig.")
 @click.option("--dry-run", is_flag=True, help="Only say who would be ended.")
-@click.option("--force", is_flag=True, help="In a Gas Town: skip the safety checks of the real gt.")
+@click.option("--force", is_flag=True, help="From inside another polecat; in a Gas Town: skip the real gt's checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force: bool, as_json: bool) -> None:
     """End polecats with all their sidecars and descendants, and prove that nothing survived.
@@ -165,6 +165,7 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
         raise UsageError("name the polecats to end, or say --all")
     with Witness(town) as witness:
         groups = [witness.find(name) for name in names] or [group for group, _ in witness.polecats(rig)]
+        ask_for_force(witness.journal, groups, force=force or dry_run)
         free, refused = nuke_there(town, groups, force=force, dry_run=dry_run, quiet=as_json)
         nuked = witness.end(free, dry_run=dry_run)
     rows = [each.as_json() for each in nuked]

@@ -6,13 +6,14 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO, cast
 
 import click
 
 from witness import __version__
 from witness.cli.commands import COMMANDS
 from witness.cli.main import pass_to_real
+from witness.cli.plain_output import PlainOutput
 from witness.errors import NotFoundError, WitnessError
 
 
@@ -45,6 +46,7 @@ def gt() -> None:
 
 def run(args: Sequence[str]) -> None:
     """Run a command of ours and exit: 0 done, 1 it failed, 2 bad usage or bad declaration."""
+    sys.stdout, sys.stderr = cast(TextIO, PlainOutput(sys.stdout)), cast(TextIO, PlainOutput(sys.stderr))
     try:
         # Without its standalone mode click hands the code of ctx.exit() back instead of ending with it.
         if isinstance(code := gt.main(args=list(args), prog_name=_name(), standalone_mode=False), int):

@@ -7,7 +7,7 @@ import sys
 import click
 
 from witness.api import Witness
-from witness.cli.context import print_json
+from witness.cli.context import ask_for_force, print_json
 from witness.config.town import Town
 from witness.errors import UsageError
 
@@ -36,9 +36,11 @@ def start() -> None:
 
 
 @witness.command()
-def stop() -> None:
+@click.option("--force", is_flag=True, help="Also from inside a polecat.")
+def stop(force: bool) -> None:
     """Stop the Witness. Polecats and sidecars live on, unsupervised."""
     with Witness(Town.find()) as watcher:
+        ask_for_force(watcher.journal, force=force)
         click.echo("the Witness has stopped" if watcher.stop() else "no Witness runs")
 
 

@@ -19,6 +19,14 @@ TRANSCRIPT_TAIL = 8 << 20
 LONGEST = 9_000
 
 
+# What marks our own lines and the client's markup. Brackets have look-alikes, and letters can be spelled with blanks,
+# dashes, other cases and signs that nobody sees in between; a model reads all of these alike.
+_MARKUP = ("systemreminder", "userpromptsubmithook", "command", "localcommand", "functioncalls", "invoke", "antml")
+_OWN = ("sidecar", "from", "queue")
+_TAGS, _BRACKETS = "<\uff1c\ufe64", "[\uff3b"
+_SPELLING = 80
+
+
 def compose(nudges: Iterable[dict[str, Any]], dropped: int = 0) -> str:
     """The lines for the model: urgent ones first, and how many had to make room.
 
@@ -35,18 +43,60 @@ def compose(nudges: Iterable[dict[str, Any]], dropped: int = 0) -> str:
 def line(nudge: dict[str, Any]) -> str:
     """One nudge under its sender's name, unless it says itself whose it is."""
     message = clean(str(nudge["message"]))
-    sender = clean(str(nudge.get("sender") or "unknown")).replace("\n", " ")[:64]
-    text = message if message.startswith(f"[{sender}]") else f"[from {sender}] {message}"
+    sender = " ".join(defuse(str(nudge.get("sender") or "unknown")).replace("]", ")").split())[:64]
+    if sender.startswith("sidecar:") and message.startswith((f"[{sender}]", f"[{sender},")):
+        text = message
+    else:
+        text = f"[from {sender}] {defuse(message)}"
     return f"Urgent: {text}" if nudge.get("priority") == "urgent" else text
 
 
 def clean(text: str) -> str:
-    """A message as it is handed over: no control characters, nothing that opens or closes the client's own markup."""
-    kept = "".join(char for char in text if (char >= " " and not "\x7f" <= char <= "\x9f") or char in "\n\t")
-    kept = kept.encode("utf-8", "replace").decode()
-    for word in ("system-reminder", "user-prompt-submit-hook", "command-name"):
-        kept = kept.replace(f"<{word}", f"‹{word}").replace(f"</{word}", f"‹/{word}")
-    return _cut(kept.strip())
+    """A message as it is handed over: no control characters, no sign that nobody sees, nothing that opens or closes the
+    client's own markup or another of our lines. The prefix that it begins with is kept; ``line`` knows whose it is."""
+    text = _visible(text).strip()
+    head = text.find("]") + 1 if text.startswith("[sidecar:") else 0
+    return _cut(text[:head] + defuse(text[head:]))
+
+
+def defuse(text: str) -> str:
+    """A text in which no tag and no prefix of ours is spelled; the brackets of such are replaced by look-alikes."""
+    text = _visible(text)
+    kept, end = [], 0
+    for at, sign in enumerate(text):
+        if sign in _TAGS and _is_tag(text[at + 1 : at + 1 + _SPELLING]):
+            kept += [text[end:at], "\u2039"]
+            end = at + 1
+        elif sign in _BRACKETS and _letters(text[at + 1 : at + 1 + _SPELLING]).startswith(_OWN):
+            kept += [text[end:at], "("]
+            end = at + 1
+    return "".join(kept) + text[end:]
+
+
+def _is_tag(rest: str) -> bool:
+    return _letters(rest).startswith(_MARKUP)
+
+
+def _letters(text: str) -> str:
+    """The letters by which a word is recognised, however it is spelled."""
+    folded = "".join(chr(ord(char) - 0xFEE0) if "\uff01" <= char <= "\uff5e" else char for char in text)
+    return "".join(char for char in folded.lower() if char.isalnum())
+
+
+def _visible(text: str) -> str:
+    kept = "".join(char for char in text if ((char >= " " and not "\x7f" <= char <= "\x9f") or char in "\n\t") and not _hidden(char))  # noqa: E501 # fmt: skip
+    return kept.encode("utf-8", "replace").decode()
+
+
+def _hidden(char: str) -> bool:
+    """Signs without width, and those that turn the direction of writing."""
+    return char > "\x7f" and (
+        char in "\u00ad\u061c\u180e\ufeff"
+        or "\u200b" <= char <= "\u200f"
+        or "\u202a" <= char <= "\u202e"
+        or "\u2060" <= char <= "\u206f"
+        or "\U000e0000" <= char <= "\U000e007f"
+    )
 
 
 def _cut(text: str) -> str:

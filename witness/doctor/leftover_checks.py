@@ -16,7 +16,7 @@ from witness.journal import GroupState, Journal
 from witness.launch.outer_tmux import tmux_around
 from witness.names import GroupId
 from witness.process.identity import ProcessId
-from witness.process.table import Markers, process_name, read_table
+from witness.process.table import Markers, is_proven, process_name, read_table
 
 # A run's logs are read within days, if at all.
 _KEPT_SECONDS = 7 * 86400.0
@@ -60,10 +60,10 @@ def check_processes(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]
         return
     left: list[ProcessId] = []
     with Journal(town.journal_path) as journal:
-        for process, marker in Markers().read(read_table()).items():
-            group = GroupId.from_marker(marker)
+        for process, mark in Markers().marks(read_table()).items():
+            group = GroupId.from_marker(mark.marker)
             known = journal.groups.get(group.run) if group else None
-            if known is not None and known.state is GroupState.NUKED:
+            if known and known.state is GroupState.NUKED and is_proven(mark.sign, known.run_state.pane):
                 left.append(process)
     if left:
         names = ", ".join(f"{process.pid} ({process_name(process)})" for process in left[:5])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from witness.assignment import Assignment
 from witness.clock import SystemClock
@@ -12,7 +11,7 @@ from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.files import read_text
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState, RunState
-from witness.launch.polecat import read_started
+from witness.launch.polecat import read_started, reported_processes
 from witness.names import GroupId
 from witness.process.identity import ProcessId
 from witness.process.table import Markers, command_line, is_alive, read_table
@@ -35,15 +34,16 @@ def rebuild(town: Town) -> list[str]:
         for run_dir in sorted((town.runtime / "runs").glob("*")):
             if journal.groups.get(run_dir.name) is not None:
                 continue
-            leaders = _leaders(run_dir)
-            agent = leaders.get("agent")
-            group = GroupId.from_marker(markers.get(agent, "")) if agent else None
-            if "agent" not in leaders:
+            numbers = (read_started(run_dir) or {}).get("agent")
+            if not numbers:
                 _end_followed(journal, run_dir, markers)
                 continue
+            agent = ProcessId(*numbers)
+            group = GroupId.from_marker(markers.get(agent, ""))
             # The pid of an earlier boot may be anybody's now; the marker is proof that it is this run's.
-            if agent is None or group is None or group.run != run_dir.name or not is_alive(agent, table):
+            if group is None or group.run != run_dir.name or not is_alive(agent, table):
                 continue
+            leaders = reported_processes(run_dir, group.marker)
             sidecars = _living_sidecars(group, markers)
             _record(town, journal, group, run_dir, leaders, sidecars)
             adopted.append(group.address)
@@ -72,11 +72,6 @@ def _end_followed(journal: Journal, run_dir: Path, markers: Mapping[ProcessId, s
         for name, process in living.items():
             journal.members.add(Member(group.run, name, MemberKind.SIDECAR, MemberState.RUNNING, process, since=now))
         journal.note(clock.wall(), "recorded-anew", group.run, polecat=group.address)
-
-
-def _leaders(run_dir: Path) -> dict[str, ProcessId]:
-    report: dict[str, Any] = read_started(run_dir) or {}
-    return {name: ProcessId(*report[name]) for name, _ in _LEADERS if name in report}
 
 
 def _living_sidecars(group: GroupId, markers: Mapping[ProcessId, str]) -> dict[str, ProcessId]:

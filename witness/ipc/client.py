@@ -14,12 +14,12 @@ from witness.clock import SystemClock
 from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import TownLockedError, WitnessError
-from witness.files import locked, replace_file, report_of, typed
+from witness.files import locked, replace_file
 from witness.launch.environment import daemon_environ
-from witness.launch.sidecar_pool import short_path, start_outside
+from witness.launch.sidecar_pool import start_outside
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
-from witness.process.table import is_alive
+from witness.process.serving import serving_process, short_path
 from witness.tmux import Tmux
 
 _STOP_SECONDS = 30.0
@@ -52,8 +52,8 @@ def town_lock(town: Town, *, patience: float = 0.0) -> Iterator[None]:
 
 
 def witness_process(town: Town) -> ProcessId | None:
-    """The town's running Witness, None when there is none."""
-    return read_process(town.runtime / "witness.json")
+    """The town's running Witness, as the kernel knows it; None when there is none. What a file says is not believed."""
+    return serving_process(town.runtime, "witness.sock", "witness.lock")
 
 
 def ask(town: Town, request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
@@ -133,13 +133,3 @@ def stop_witness(town: Town) -> bool:
 def record_process(path: Path, process: ProcessId) -> None:
     """Write who we are, whole or not at all."""
     replace_file(path, json.dumps({"pid": process.pid, "started": process.started}), durable=False)
-
-
-def read_process(path: Path) -> ProcessId | None:
-    """The living process that recorded itself in a file as ``{"pid","started"}``."""
-    raw = report_of(path, below=path.parent)
-    try:
-        process = ProcessId(typed(raw, "pid", int), typed(raw, "started", int))
-    except ValueError:
-        return None
-    return process if is_alive(process) else None

@@ -16,6 +16,7 @@ from witness.errors import SpawnError
 from witness.files import make_folder, parse_json, replace_file, report_of, typed
 from witness.names import MARKER_VARIABLE
 from witness.process.identity import ProcessId
+from witness.process.table import is_alive, read_marker
 from witness.tmux import Pane, Tmux
 
 # A python that starts and forks twice needs 50 ms; a machine under full load may need a hundred times that.
@@ -118,6 +119,28 @@ def read_started(run_dir: Path, told: Callable[[str], None] | None = None) -> di
         if told is not None:
             told(f"{path}: {error}")
         return None
+
+
+def reported_processes(run_dir: Path, marker: str, told: Callable[[str], None] | None = None) -> dict[str, ProcessId]:
+    """The processes that the reaper reported, as far as they are the group's.
+
+    The agent can write that report too, so it is a hint: one that lives must carry the group's marker. None of the
+    report counts where that fails.
+
+    Args:
+        run_dir: the run's folder.
+        marker: the group's marker.
+        told: hears what is wrong with the report, in one line.
+    """
+    report = read_started(run_dir, told) or {}
+    names = ("reaper", "keeper", "agent")
+    found: dict[str, ProcessId] = {name: ProcessId(*report[name]) for name in names if name in report}
+    for process in found.values():
+        if is_alive(process) and read_marker(process.pid).marker != marker:
+            if told is not None:
+                told(f"{run_dir / 'started.json'} names process {process.pid}, which is not of this run: not believed")
+            return {}
+    return found
 
 
 def _checked(fact: Any) -> dict[str, Any]:

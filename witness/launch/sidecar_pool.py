@@ -12,18 +12,18 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from witness.assignment import Assignment
 from witness.errors import SpawnError, WitnessError
-from witness.files import open_log, read_bytes, replace_file, report_of, typed
+from witness.files import open_log, read_bytes, replace_file
 from witness.launch.environment import MARKER_ROOM, daemon_environ
-from witness.names import MARKER_VARIABLE
+from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.process.identity import ProcessId
+from witness.process.serving import serving_process, short_path
+from witness.process.table import is_alive
 from witness.tmux import Tmux
 
 _START_SECONDS = 30.0
@@ -47,21 +47,6 @@ class SidecarLaunch:
     name: str
     process: ProcessId
     code: int | None = None
-
-
-@contextmanager
-def short_path(folder: Path, name: str) -> Iterator[str]:
-    """A path to a socket in ``folder`` that is short enough for the kernel, however deep the folder lies."""
-    direct = str(folder / name)
-    # The kernel's limit is 108 bytes (104 on macOS), and a town may lie anywhere.
-    if len(os.fsencode(direct)) < 100 or not Path("/proc/self/fd").is_dir():
-        yield direct
-        return
-    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{handle}/{name}"
-    finally:
-        os.close(handle)
 
 
 def start_outside(argv: list[str], environment: dict[str, str], log: Path, outer: Tmux | None) -> None:
@@ -125,6 +110,7 @@ class SidecarPool:
     generation: int = 0
     _socket: socket.socket | None = None
     _buffer: bytes = b""
+    _server: ProcessId | None = None
     _news: list[SidecarLaunch] = field(default_factory=list)
 
     def fileno(self) -> int | None:
@@ -137,12 +123,10 @@ class SidecarPool:
         self._socket, self._buffer = None, b""
 
     def process(self) -> ProcessId | None:
-        """Who the nursery is, as it recorded itself; it may be dead."""
-        raw = report_of(self.runtime / "nursery.json", below=self.runtime)
-        try:
-            return ProcessId(typed(raw, "pid", int), typed(raw, "started", int))
-        except ValueError:
-            return None
+        """The nursery that runs, as the kernel knows it; None when none does."""
+        if self._socket is None or self._server is None or not is_alive(self._server):
+            self._server = serving_process(self.runtime, "nursery.sock", "nursery.lock")
+        return self._server
 
     def start(self, assignment: Assignment) -> ProcessId:
         """Start one sidecar.
@@ -213,7 +197,7 @@ class SidecarPool:
     def connect(self) -> None:
         """Connect, starting the nursery when none answers."""
         if not self.join():
-            environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM}
+            environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM, HELPER_VARIABLE: "1"}
             start_outside(
                 [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)],
                 environment,

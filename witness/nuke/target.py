@@ -22,6 +22,7 @@ class Target:
         keepers: of these, the reapers. They hold the orphans, so they are the last to be killed; when everything else
             is gone they end by themselves.
         cgroup: folder of the group's own cgroup, empty when it has none.
+        pane: the group's pane, empty when it is not known.
     """
 
     run: str
@@ -29,6 +30,7 @@ class Target:
     recorded: frozenset[ProcessId]
     keepers: frozenset[ProcessId] = field(default_factory=frozenset)
     cgroup: str = ""
+    pane: str = ""
 
 
 def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -> Target:
@@ -45,6 +47,7 @@ def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -
         recorded=frozenset(processes) | (frozenset() if followed else frozenset(seen)),
         keepers=frozenset(process for process, kind in processes.items() if kind is MemberKind.REAPER),
         cgroup=group.run_state.cgroup,
+        pane=group.run_state.pane,
     )
 
 

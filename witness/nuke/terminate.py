@@ -153,13 +153,13 @@ def end_groups(
         watched: set[ProcessId] = set()
         while open_ones := [ending for ending in endings if ending.finished is None]:
             table = read_table()
-            kinship = GroupMembership(table, markers.read(table))
+            kinship = GroupMembership(table, markers.marks(table))
             out_of_bounds = foreign(table)
             now = clock.monotonic()
             again = False
             for ending in open_ones:
                 recorded = ending.target.recorded | ending.known | _held(extra, ending.target, table)
-                found = kinship.group(ending.target.marker, recorded, out_of_bounds)
+                found = kinship.group(ending.target.marker, recorded, out_of_bounds, ending.target.pane)
                 again |= ending.step(found, now)
                 for process in found - watched:
                     watched.add(process)

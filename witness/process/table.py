@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import psutil
 
-from witness.names import MARKER_VARIABLE
+from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.process.identity import ProcessId
 
 LINUX = sys.platform.startswith("linux")
-_MARKER = f"{MARKER_VARIABLE}=".encode()
+HELPER = "helper"
 # Most environments fit; a larger buffer would be mapped and unmapped for each of thousands of processes.
 _ENVIRONMENT_CHUNK = 32768
 # A second, in the units of ProcessId.started: an exec follows its fork in far less.
@@ -193,6 +193,20 @@ def ancestors(pid: int, table: Table) -> set[int]:
     return line
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a process's environment says of where it belongs.
+
+    Args:
+        marker: the marker of a group, empty without.
+        sign: what speaks for the marker: the tmux pane that the process was started in (``%3``), ``HELPER`` for a
+            sidecar and what it started, or empty. A marker alone may come from anybody's export.
+    """
+
+    marker: str = ""
+    sign: str = ""
+
+
 class Markers:
     """The groups whose marker processes carry in their initial environment.
 
@@ -201,13 +215,17 @@ class Markers:
     """
 
     def __init__(self) -> None:
-        self._known: dict[ProcessId, str] = {}
+        self._known: dict[ProcessId, Mark] = {}
         self._without: dict[ProcessId, bytes] = {}
 
     def read(self, table: Table) -> dict[ProcessId, str]:
         """The marker of every living process in the table that carries one."""
+        return {process: mark.marker for process, mark in self.marks(table).items()}
+
+    def marks(self, table: Table) -> dict[ProcessId, Mark]:
+        """The same, with what speaks for each."""
         newest = max((row.process.started for row in table.values()), default=0)
-        known: dict[ProcessId, str] = {}
+        known: dict[ProcessId, Mark] = {}
         without: dict[ProcessId, bytes] = {}
         for row in table.values():
             process = row.process
@@ -215,8 +233,8 @@ class Markers:
                 continue
             if row.name and self._without.get(process) == row.name:
                 without[process] = row.name
-            elif marker := self._known.get(process) or _marker_of(process.pid):
-                known[process] = marker
+            elif (mark := self._known.get(process) or read_marker(process.pid)).marker:
+                known[process] = mark
             elif newest - process.started > _SETTLED:
                 # That it has none is believed only of one that is settled, and only until its name changes: between
                 # fork and exec a process shows its parent's environment.
@@ -225,29 +243,45 @@ class Markers:
         return known
 
 
-def _marker_of(pid: int) -> str:
+def read_marker(pid: int) -> Mark:
+    """What the environment that a process was started with says; empty where it may not be read."""
     if not LINUX:
         try:
-            return psutil.Process(pid).environ().get(MARKER_VARIABLE, "")
+            environment = psutil.Process(pid).environ()
         except (psutil.Error, OSError):
-            return ""
+            return Mark()
+        return _mark(environment.get(MARKER_VARIABLE, ""), environment.get("TMUX_PANE", ""), HELPER_VARIABLE in environment)  # noqa: E501 # fmt: skip
     try:
         handle = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return ""
+        return Mark()
     try:
         data = chunk = os.read(handle, _ENVIRONMENT_CHUNK)
         while len(chunk) == _ENVIRONMENT_CHUNK:
             chunk = os.read(handle, _ENVIRONMENT_CHUNK)
             data += chunk
     except OSError:
-        return ""
+        return Mark()
     finally:
         os.close(handle)
-    start = 0 if data.startswith(_MARKER) else data.find(b"\0" + _MARKER) + 1
-    if start == 0 and not data.startswith(_MARKER):
-        return ""
-    return data[start + len(_MARKER) :].split(b"\0", 1)[0].decode(errors="replace").strip()
+    data = b"\0" + data
+    marker = _value(data, MARKER_VARIABLE)
+    return _mark(marker, _value(data, "TMUX_PANE"), _value(data, HELPER_VARIABLE) != "") if marker else Mark()
+
+
+def _mark(marker: str, pane: str, helper: bool) -> Mark:
+    return Mark(marker.strip(), HELPER if helper else pane)
+
+
+def _value(data: bytes, name: str) -> str:
+    variable = b"\0%s=" % name.encode()
+    at = data.find(variable)
+    return data[at + len(variable) :].split(b"\0", 1)[0].decode(errors="replace") if at >= 0 else ""
+
+
+def is_proven(sign: str, pane: str) -> bool:
+    """Whether a marker with this sign is one of the group that runs in this pane."""
+    return not pane or sign in (pane, HELPER)
 
 
 class GroupMembership:
@@ -255,21 +289,21 @@ class GroupMembership:
 
     Args:
         table: the process table.
-        markers: who carries which marker.
+        marks: who carries which marker, and what speaks for it.
     """
 
-    def __init__(self, table: Table, markers: Mapping[ProcessId, str]) -> None:
-        self._table, self._markers = table, markers
+    def __init__(self, table: Table, marks: Mapping[ProcessId, Mark]) -> None:
+        self._table = table
         self._below: dict[int, list[ProcessId]] = {}
         for row in table.values():
             if not row.defunct:
                 self._below.setdefault(row.parent, []).append(row.process)
-        self._marked: dict[str, list[ProcessId]] = {}
-        for process, marker in markers.items():
-            self._marked.setdefault(marker, []).append(process)
+        self._marked: dict[str, list[tuple[ProcessId, str]]] = {}
+        for process, mark in marks.items():
+            self._marked.setdefault(mark.marker, []).append((process, mark.sign))
 
     def group(
-        self, marker: str, recorded: Iterable[ProcessId], foreign: Collection[ProcessId] = frozenset()
+        self, marker: str, recorded: Iterable[ProcessId], foreign: Container[ProcessId] = frozenset(), pane: str = ""
     ) -> set[ProcessId]:
         """Everybody who belongs to a group.
 
@@ -279,22 +313,22 @@ class GroupMembership:
             foreign: processes that are somebody else's by record (the Witness and its helpers, the tmux server,
                 members of other groups, the caller and its ancestors). They are left out, and the search does not go
                 below them.
+            pane: the group's pane. A marker that nothing else speaks for than the pane of somebody else, or nothing at
+                all, came there by an export; where the pane is not known, every marker counts.
 
         Returns:
-            The living processes: recorded ones, marked ones, and all below them.
+            The living processes: recorded ones, marked ones, and all below them. A child that carries another marker
+            is still a child.
         """
         found: set[ProcessId] = set()
         waiting = [process for process in recorded if process.known and is_alive(process, self._table)]
-        waiting += self._marked.get(marker, ())
+        waiting += [process for process, sign in self._marked.get(marker, ()) if is_proven(sign, pane)]
         while waiting:
             process = waiting.pop()
             if process in found or process in foreign:
                 continue
             found.add(process)
-            # A child with another group's marker was started for that group, by whomever.
-            waiting += (
-                child for child in self._below.get(process.pid, ()) if self._markers.get(child, marker) == marker
-            )
+            waiting += self._below.get(process.pid, ())
         return found
 
     def parent(self, pid: int) -> ProcessId:

@@ -14,8 +14,9 @@ from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import JournalError, SpawnError, WitnessError
 from witness.gastown.adoption import hide_from_hooks
-from witness.ipc.client import read_process
+from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.launch.polecat import reported_processes
 from witness.launch.sidecar_pool import SidecarPool
 from witness.names import MARKER_VARIABLE, GroupId
 from witness.nuke.target import Target, foreign_to, target
@@ -23,7 +24,7 @@ from witness.nuke.terminate import TerminationResult, end_groups
 from witness.process.cgroup import remove_cgroup
 from witness.process.exit_status import agent_exit
 from witness.process.identity import ProcessId
-from witness.process.table import Table, identify, send
+from witness.process.table import Table, ancestors, identify, is_alive, send
 from witness.supervise.actions import (
     Action,
     AdoptPolecat,
@@ -255,14 +256,11 @@ class Executor:
         # Pids of an earlier boot mean nothing now.
         if group.boot != self._clock.boot:
             return target(group, [], [])
-        started = self._reported(run)
+        started = self._reported(group.id)
         return target(group, members, self._journal.groups.seen(run) | started)
 
-    def _reported(self, run: str) -> set[ProcessId]:
-        from witness.launch.polecat import read_started
-
-        report = read_started(self._town.run_dir(run)) or {}
-        return {ProcessId(*report[name]) for name in ("reaper", "keeper", "agent") if name in report}
+    def _reported(self, group: GroupId) -> set[ProcessId]:
+        return set(reported_processes(self._town.run_dir(group.run), group.marker).values())
 
     def foreign(self, runs: Iterable[str]) -> Protected:
         """Who must not be touched while these runs are ended, as far as the journal and tmux know."""
@@ -275,9 +273,17 @@ class Executor:
             for member in members
             if member.process and (run not in ending or (run in theirs and member.kind is not MemberKind.SIDECAR))
         }
-        infrastructure = {self._sidecar_pool.process(), read_process(self._town.runtime / "witness.json")}
-        servers = self._tmux_servers()
-        return Protected(frozenset(filter(None, infrastructure)), frozenset(others), servers)
+        inside = {
+            member.process
+            for run in ending - theirs
+            for member in self._journal.members.of(run)
+            if member.process and member.kind is not MemberKind.SIDECAR
+        }
+        return Protected(self._helpers(), frozenset(others), self._tmux_servers(), frozenset(inside))
+
+    def _helpers(self) -> frozenset[ProcessId]:
+        """The Witness and the nursery, as the kernel knows them."""
+        return frozenset(filter(None, (self._sidecar_pool.process(), witness_process(self._town))))
 
     def end(self, targets: list[Target], grace: float) -> list[TerminationResult]:
         """End the groups and wait until they have."""
@@ -285,9 +291,9 @@ class Executor:
 
     def end_unrecorded(self, group: GroupId, session: str, grace: float) -> list[TerminationResult]:
         """End a group by what it reported and by its marker, while the journal cannot be used."""
-        goal = Target(group.run, group.marker, frozenset(self._reported(group.run)))
-        infrastructure = filter(None, (self._sidecar_pool.process(), read_process(self._town.runtime / "witness.json")))
-        foreign = Protected(frozenset(infrastructure), frozenset(), self._tmux_servers())
+        reported = frozenset(self._reported(group))
+        goal = Target(group.run, group.marker, reported)
+        foreign = Protected(self._helpers(), frozenset(), self._tmux_servers(), reported)
         results = end_groups([goal], foreign, grace, clock=self._clock)
         self._take_session(group, session, PatrolResult())
         return results
@@ -369,7 +375,7 @@ class Executor:
         if fresh:
             self._journal.groups.change(run, orphans=pids)
             self._note("zombie", run, zombie="orphans", pids=pids)
-        goal = Target(run, group.id.marker, processes)
+        goal = Target(run, group.id.marker, processes, pane=group.run_state.pane)
         result = self.end([goal], _ORPHANS_SECONDS)[0]
         if fresh or result.ended:
             outcome.zombies.append({"polecat": group.id.address, "class": "orphans", "action": f"ended {result.ended}"})
@@ -379,12 +385,23 @@ class Executor:
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """Callable for ``end_groups``: given a process table, everybody who must not be touched."""
+    """Callable for ``end_groups``: given a process table, everybody who must not be touched.
+
+    Args:
+        infrastructure: the Witness and the nursery.
+        others: recorded members of groups that are not to be ended.
+        servers: pids of the tmux servers.
+        inside: reapers and agents of the groups that are to be ended.
+    """
 
     infrastructure: frozenset[ProcessId]
     others: frozenset[ProcessId]
     servers: frozenset[int]
+    inside: frozenset[ProcessId] = frozenset()
 
     def __call__(self, table: Table) -> set[ProcessId]:
         servers = {table[pid].process for pid in self.servers if pid in table}
-        return foreign_to(table, self.infrastructure | servers, self.others)
+        # Who runs below a polecat that is to end is a part of it, whatever it serves.
+        roots = {process.pid for process in self.inside if is_alive(process, table)}
+        kept = {each for each in self.infrastructure if not roots & ancestors(each.pid, table)}
+        return foreign_to(table, kept | servers, self.others)

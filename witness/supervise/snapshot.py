@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -15,11 +15,21 @@ from witness.config.town import Town
 from witness.errors import DeclarationError, WitnessError
 from witness.files import read_bytes
 from witness.journal import Group, GroupState, Journal, Member, MemberKind
-from witness.launch.polecat import read_started
+from witness.launch.polecat import read_started, reported_processes
 from witness.names import GroupId
 from witness.process.exit_status import UNKNOWN_EXIT, Exit, agent_exit, recorded_exit
 from witness.process.identity import ProcessId
-from witness.process.table import GroupMembership, Markers, Table, command_line, is_alive, process_name, read_table
+from witness.process.table import (
+    GroupMembership,
+    Mark,
+    Markers,
+    Table,
+    command_line,
+    is_alive,
+    is_proven,
+    process_name,
+    read_table,
+)
 from witness.tmux import Pane, Tmux
 
 
@@ -117,6 +127,21 @@ class _Panes:
         self.by_session = {pane.session: pane for pane in sorted(panes, key=lambda pane: -pane.age)}
 
 
+@dataclass(frozen=True, slots=True)
+class _OfOthers:
+    """The recorded processes of every group but one."""
+
+    owners: Mapping[ProcessId | None, str]
+    run: str
+
+    def __contains__(self, process: object) -> bool:
+        return isinstance(process, ProcessId) and self.owners.get(process, self.run) != self.run
+
+
+def _recorded(members: Mapping[str, list[Member]]) -> Iterator[tuple[str, Member]]:
+    return ((run, member) for run, each in members.items() for member in each if member.process)
+
+
 class SnapshotReader:
     """Takes snapshots of a town.
 
@@ -190,18 +215,19 @@ class SnapshotReader:
         self.troubles.clear()
         members = self._journal.members.of_living()
         table = read_table()
-        carried = self.markers.read(table)
+        carried = self.markers.marks(table)
         kinship = GroupMembership(table, carried)
         panes = self._panes()
         seen = self._journal.groups.seen_of_living()
         facts = []
+        owners = {each.process: run for run, each in _recorded(members)}
         living = self._journal.groups.living()
         stopped = {rig: self._town.stopped(rig) for rig in {group.id.rig for group in living}}
         for group in living:
             fact = self._fact(group, members.get(group.id.run, []), table, nukes, stopped[group.id.rig])
             # Pids of an earlier boot mean nothing now.
             known = seen.get(group.id.run, set()) if group.boot == self._clock.boot else set()
-            facts.append(self._deepened(fact, kinship, panes, known))
+            facts.append(self._deepened(fact, kinship, panes, known, owners))
         orphans = self._orphans(carried, {group.id.run for group in living})
         return self._snapshot(facts, late=late, orphans=orphans)
 
@@ -246,18 +272,26 @@ class SnapshotReader:
         return GroupFact(
             group,
             tuple(facts),
-            started=_started(Path(run_dir), told) if group.state is GroupState.SPAWNING and this_boot else None,
+            started=_started(Path(run_dir), group.id.marker, told)
+            if group.state is GroupState.SPAWNING and this_boot
+            else None,
             busy=group.id.run in nukes or group.id.run in self.spawning or (this_boot and _worker_alive(group, table)),
             stopped=stopped,
         )
 
     def _deepened(
-        self, fact: GroupFact, kinship: GroupMembership, panes: _Panes | None, seen: set[ProcessId]
+        self,
+        fact: GroupFact,
+        kinship: GroupMembership,
+        panes: _Panes | None,
+        seen: set[ProcessId],
+        owners: Mapping[ProcessId | None, str],
     ) -> GroupFact:
         group = fact.group
         pane, presence = _find_pane(fact, panes, kinship)
         recorded = {each.member.process for each in fact.members if each.member.process and each.alive}
-        descendants = kinship.group(group.id.marker, recorded | seen)
+        others = _OfOthers(owners, group.id.run)
+        descendants = kinship.group(group.id.marker, recorded | seen, others, group.run_state.pane)
         return GroupFact(
             group,
             fact.members,
@@ -290,16 +324,21 @@ class SnapshotReader:
             return None
         return beat if math.isfinite(beat) else None
 
-    def _orphans(self, carried: Mapping[ProcessId, str], living: set[str]) -> dict[str, frozenset[ProcessId]]:
+    def _orphans(self, carried: Mapping[ProcessId, Mark], living: set[str]) -> dict[str, frozenset[ProcessId]]:
         """Marked processes of runs that the journal itself knows to be over; a strange marker is another town's."""
-        found: dict[str, set[ProcessId]] = {}
-        for process, marker in carried.items():
+        found: dict[str, dict[ProcessId, str]] = {}
+        for process, mark in carried.items():
             # Nearly all of them: a marker's last part is the run.
-            if marker.rpartition("/")[2] in living:
+            if mark.marker.rpartition("/")[2] in living:
                 continue
-            if group := GroupId.from_marker(marker):
-                found.setdefault(group.run, set()).add(process)
-        return {run: frozenset(processes) for run, processes in found.items() if self._journal.groups.get(run)}
+            if group := GroupId.from_marker(mark.marker):
+                found.setdefault(group.run, {})[process] = mark.sign
+        orphans = {}
+        for run, signs in found.items():
+            over = self._journal.groups.get(run)
+            if over and (proven := {one for one, sign in signs.items() if is_proven(sign, over.run_state.pane)}):
+                orphans[run] = frozenset(proven)
+        return orphans
 
 
 def _modified(path: Path | str, *, follow: bool = False) -> int:
@@ -332,13 +371,11 @@ def _find_pane(fact: GroupFact, panes: _Panes | None, kinship: GroupMembership) 
     return None, Presence.ABSENT
 
 
-def _started(run_dir: Path, told: Callable[[str], None]) -> dict[str, ProcessId] | None:
+def _started(run_dir: Path, marker: str, told: Callable[[str], None]) -> dict[str, ProcessId] | None:
     report = read_started(run_dir, told)
-    if not report:
-        return None
-    if "error" in report:
+    if report and "error" in report:
         return {}
-    return {name: ProcessId(*report[name]) for name in ("reaper", "keeper", "agent") if name in report}
+    return reported_processes(run_dir, marker, told) or None
 
 
 def _worker_alive(group: Group, table: Table | None) -> bool:

@@ -22,7 +22,7 @@ from sidecars.programs import TOKEN_VARIABLE, end_tree, has_ended
 from witness.clock import Clock, SystemClock
 from witness.errors import DeclarationError
 from witness.journal.records import Usage
-from witness.names import MARKER_VARIABLE
+from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.trust.definition import file_digest
 
 _LONGEST_ANSWER = 64 << 10
@@ -30,7 +30,20 @@ _LONGEST_COMPLAINT = 300
 # All that it finds of our environment. A key may have any name, and Gas Town's variables would let a `gt` that the
 # program calls speak in the polecat's name.
 _GIVEN = frozenset(
-    ["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR", MARKER_VARIABLE]
+    [
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "XDG_RUNTIME_DIR",
+        MARKER_VARIABLE,
+        HELPER_VARIABLE,
+    ]
 )
 
 
