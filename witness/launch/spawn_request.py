@@ -149,7 +149,7 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
     problems += wrong
     memory = order.memory or variables.get("memory", "")
     if memory and order.memory_provider is None:
-        problems.append(Problem("nothing here opens memories: give the order a 'memory_provider'", "--memory"))
+        problems.append(Problem("nothing here opens memories: give the request a 'memory_provider'", "--memory"))
     group = GroupId(rig, order.polecat, uuid.uuid4().hex)
     mute: dict[str, str] = {}
     if order.check and not problems:
