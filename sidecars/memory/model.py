@@ -6,7 +6,6 @@ the variable that the town's settings name and stands nowhere else. No sampling 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 from sidecars.llm.client import Endpoint, ModelClient
 from sidecars.llm.reply import ModelFault
+from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
@@ -114,7 +114,7 @@ def model_for(start: Path) -> AnthropicModel:
         settings = load_settings(Town.find(start).root)
     except TownNotFoundError:
         settings = Settings()
-    key = os.environ.get(settings.key_env, "")
+    key = find_key(settings)
     if not key:
         raise UsageError(f"no API key: set {settings.key_env}")
     return AnthropicModel(Endpoint(key, settings.model, settings.model_url, settings.prices))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +16,9 @@ from sidecars.observer.judge.verdict import Judge
 from sidecars.observer.pipeline import DecisionPipeline
 from witness.assignment import Assignment
 from witness.clock import Clock
+from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
+from witness.errors import UsageError
 from witness.journal import Journal
 
 
@@ -118,6 +119,14 @@ def _what_rules_lack(rules: tuple[Rule, ...], material: Context) -> str:
     return f"none of its rules can hold here: {missing}"
 
 
+def _key(settings: Settings) -> tuple[str, str]:
+    """The key, or why there is none."""
+    try:
+        return find_key(settings), f"no key in {settings.key_env}"
+    except UsageError as error:
+        return "", str(error)
+
+
 def build_components(kind: SidecarType, material: Context, settings: Settings, workdir: Path) -> Components:
     """Give a type with its context the judge that it asks for, or the next best that there is.
 
@@ -140,10 +149,10 @@ def build_components(kind: SidecarType, material: Context, settings: Settings, w
         return Components(kind, material, settings, CommandJudge(kind, material, workdir))
     if not kind.asks_model:
         return Components(kind, material, settings, RulesJudge(rules, material), _what_rules_lack(rules, material))
-    key = os.environ.get(settings.key_env, "")
+    key, why = _key(settings)
     if not key:
         sure = tuple(rule for rule in rules if rule.confidence >= kind.threshold)
-        lack = f"no key in {settings.key_env}: " + ("it runs on its rules alone" if sure else "it stays silent")
+        lack = f"{why}: " + ("it runs on its rules alone" if sure else "it stays silent")
         return Components(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
     from sidecars.llm.client import Endpoint
     from sidecars.observer.judge.model import ModelJudge

@@ -29,6 +29,7 @@ from typing import NoReturn
 
 from sidecars.observer.looker_pool import LookerPool
 from witness.assignment import Assignment
+from witness.config.keys import give_key
 from witness.files import make_folder, open_log, open_regular, replace_file
 from witness.names import MARKER_VARIABLE
 
@@ -197,22 +198,26 @@ class ForkServer:
             return {"leaving": self._leaving}
         run, name, run_dir = request["run"], request["name"], request["run_dir"]
         assignment, text, marker = request["assignment"], request["text"], request["marker"]
+        key = request.get("key", "")
         ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if pid == 0:
             os.close(ready_read)
-            self._become(assignment, text, name, run_dir, marker, ready_write)
+            self._become(assignment, text, key, name, run_dir, marker, ready_write)
         os.close(ready_write)
         child = _Child(run, name, run_dir, _start_ticks(pid))
         self._children[pid] = child
         self._selector.register(ready_read, selectors.EVENT_READ, pid)
         return {"pid": pid, "started": child.started}
 
-    def _become(self, assignment: str, text: str, name: str, run_dir: str, marker: str, ready: int) -> NoReturn:
+    def _become(
+        self, assignment: str, text: str, key: str, name: str, run_dir: str, marker: str, ready: int
+    ) -> NoReturn:
         """The child's whole life. It never returns into the nursery's loop."""
 
         def observe() -> int:
             _own_marker(marker)
+            give_key(key)
             return self._observe(assignment, text, marker, name, ready)
 
         self._live(observe, ready, Path(run_dir) / "logs" / f"{name}.log", Path(run_dir).parent)
@@ -334,7 +339,7 @@ class ForkServer:
             self._tell(caller, message)
 
 
-def main(runtime: Path) -> int:
+def main(runtime: Path, *, with_model: bool = False) -> int:
     """Become the town's nursery in the background; returns once it answers, or one does already."""
     lock = open_regular(runtime / "nursery.lock", flags=os.O_RDWR | os.O_CREAT)
     try:
@@ -351,7 +356,7 @@ def main(runtime: Path) -> int:
     os.umask(0o077)  # whatever we or our children write is the user's alone
     nursery = ForkServer(runtime)
     nursery.open()
-    _preload()
+    _preload(with_model)
     # Objects that live for ever are put aside, so that no collection in a child copies their pages.
     gc.collect()
     gc.freeze()
@@ -367,10 +372,9 @@ def main(runtime: Path) -> int:
     return 0
 
 
-def _preload() -> None:
+def _preload(with_model: bool) -> None:
     """Import what every child needs, once: a child that did it by itself would need 150 ms and 10 MiB for it."""
-    with_a_key = any(name.endswith("API_KEY") for name in os.environ)
-    for module in _NEEDED + (_NEEDED_WITH_A_KEY if with_a_key else ()):
+    for module in _NEEDED + (_NEEDED_WITH_A_KEY if with_model else ()):
         importlib.import_module(module)
     from sidecars.observer.warmup import warm_up
     from witness.process.identity import ProcessId

@@ -174,7 +174,8 @@ def live(tmp_path: Path) -> Iterator[Town]:
     """A town whose tmux server and Witness end with the test."""
     town = Town.init(tmp_path / "live")
     yield town
-    client.stop_witness(town)
+    with Witness(town, environ={}) as witness:
+        witness.stop()  # with the nursery, which would wait a minute for somebody to need it
     subprocess.run(["tmux", "-L", town.socket, "kill-server"], capture_output=True, check=False)
 
 

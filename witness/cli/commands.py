@@ -11,6 +11,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hooks": ("witness.cli.hooks:hooks", "the hooks in the agent's client: install, uninstall, status"),
     "init": ("witness.cli.init:init", "make a standalone town"),
     "mcp": ("witness.cli.mcp:mcp", "serve distill and ask to an agent over MCP"),
+    "key": ("witness.cli.key:key", "keep and try the API key of sidecars that ask a model"),
     "memory": ("witness.cli.memory:memory", "what an agent remembers from session to session"),
     "molecule": ("witness.cli.molecule:molecule", "lint, show and resolve molecules"),
     "nudge": ("witness.cli.nudge:nudge", "send a polecat a line of text"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from witness.assignment import Assignment
+from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, WitnessError
@@ -79,7 +80,7 @@ class Asking:
         from sidecars.distill.errors import NoBackendError
 
         settings = _settings()
-        key, backend = os.environ.get(settings.key_env, ""), self.backend
+        key, backend = find_key(settings), self.backend
         if backend == "auto":
             backend = "model" if key else "index"
         elif backend == "model":

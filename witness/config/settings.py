@@ -74,6 +74,8 @@ class Settings:
         hook_wait: how long a hook waits for the verdict of rules sidecars.
         prompt_line: whether a client that runs our mod shows one line about its polecat above the prompt.
         key_env: the variable that holds the sidecars' own API key.
+        key_file: a file with that key, 0600; asked where the variable is not set.
+        key_command: a program that prints it (a password manager's); asked where there is no file.
         model: the judge's default model.
         model_url: address of an Anthropic-compatible server; empty for ANTHROPIC_BASE_URL, else Anthropic's own.
         run_budget, day_budget: dollars that the sidecars of one run, and of the town in a day, may spend.
@@ -107,6 +109,8 @@ class Settings:
     hook_wait: float = 0.1
     prompt_line: bool = True
     key_env: str = "GT_WITNESS_API_KEY"
+    key_file: str = ""
+    key_command: str = ""
     model: str = "claude-haiku-5-5"
     model_url: str = ""
     run_budget: float = 0.50

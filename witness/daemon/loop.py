@@ -314,6 +314,8 @@ class Daemon:
                 self._callers.tell(caller, {"ok": True})
                 return {run}
             case "await":
+                # A key that the caller has exported: kept in memory, for the sidecars that are started from now on.
+                self._reconciler.nursery.key = str(request.get("key") or "") or self._reconciler.nursery.key
                 caller.waits_for.add(run)
                 return {run}
             case "patrol":

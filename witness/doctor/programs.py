@@ -8,10 +8,11 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 
+from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, note, ok, warning
-from witness.errors import DeclarationError, TmuxUnusableError
+from witness.errors import DeclarationError, TmuxUnusableError, UsageError
 from witness.tmux import check_tmux
 
 DEFAULT_AGENT = "claude"
@@ -47,16 +48,22 @@ def check_agent(environ: Mapping[str, str]) -> Iterator[Finding]:
 def check_key(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
     """The key of sidecars that ask a model; its value is shown to nobody."""
     try:
-        name = load_settings(town.root).key_env
+        settings = load_settings(town.root)
     except DeclarationError:
-        name = Settings().key_env  # the settings' own check names the fault
-    if environ.get(name):
-        yield ok("key", f"{name} is set: sidecars may ask their model")
+        settings = Settings()  # the settings' own check names the fault
+    try:
+        key = find_key(settings, environ)
+    except UsageError as error:
+        yield warning("key", str(error), "gt key set")
+        key = ""
     else:
-        yield note(
-            "key",
-            f"{name} is not set: sidecars that need a model stay silent, those with rules work",
-            f"export {name}=… before the Witness is started",
-        )
+        if key:
+            yield ok("key", "there is a key: sidecars may ask their model")
+        else:
+            yield note(
+                "key",
+                f"no key, and {settings.key_env} is not set: sidecars that need a model stay silent, rules work",
+                f"gt key set, or export {settings.key_env}=… before a polecat is spawned",
+            )
     if endpoint := environ.get("ANTHROPIC_BASE_URL"):
         yield note("key", f"models are asked at {endpoint} (ANTHROPIC_BASE_URL)")

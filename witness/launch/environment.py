@@ -99,14 +99,16 @@ def own_commands(town: Town) -> Path:
 
 
 def daemon_environ(key_env: str) -> dict[str, str]:
-    """The environment of the Witness, the nursery and the sidecars: nothing of a polecat's, only their own key."""
+    """The environment of the Witness, the nursery and the sidecars: nothing of a polecat's, and no key.
+
+    Whoever runs as the same user can read it. The key goes to who asks a model by other ways (``witness.config.keys``).
+    """
     kept = {
         name: value
         for name, value in filtered_environ().items()
-        if not name.startswith(("ANTHROPIC_", "CLAUDE_")) or name in {"ANTHROPIC_BASE_URL", key_env}
+        if not name.startswith(("ANTHROPIC_", "CLAUDE_")) or name == "ANTHROPIC_BASE_URL"
     }
     kept.pop("GT_TMUX_SOCKET", None)
-    if key_env in os.environ:
-        kept[key_env] = os.environ[key_env]
+    kept.pop(key_env, None)
     # Where tmux is: of a town whose polecats are all Gas Town's nobody has recorded it.
     return kept | {name: os.environ[name] for name in ("GT_TMUX_SOCKET", "TMUX_TMPDIR") if name in os.environ}

@@ -101,12 +101,14 @@ class SidecarPool:
         runtime: the town's runtime folder.
         key_env: name of the variable with the sidecars' API key.
         outer: the tmux that holds the polecat that the caller runs in, if any (see ``start_outside``).
+        key: the sidecars' API key where somebody has handed it over; it goes to them through the socket alone.
         generation: counts the connections; a descriptor's number alone may come back.
     """
 
     runtime: Path
     key_env: str
     outer: Tmux | None = None
+    key: str = field(default="", repr=False)
     generation: int = 0
     _socket: socket.socket | None = None
     _buffer: bytes = b""
@@ -150,6 +152,8 @@ class SidecarPool:
             "name": assignment.name,
             "marker": assignment.group.marker,
             "run_dir": str(run_dir),
+            # Whoever else may have bound that socket gets no key.
+            "key": self.key if self.key and self.process() else "",
         }
         for attempt in (1, 2):
             try:
@@ -199,7 +203,15 @@ class SidecarPool:
         if not self.join():
             environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM, HELPER_VARIABLE: "1"}
             start_outside(
-                [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "sidecars",
+                    "--nursery",
+                    str(self.runtime),
+                    *(["--model"] if self.key else []),
+                ],
                 environment,
                 self.runtime / "nursery.log",
                 self.outer,

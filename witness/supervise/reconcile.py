@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from witness.clock import Clock
+from witness.config.keys import exported_key
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.gastown.follower import Follower
@@ -49,7 +50,8 @@ class Reconciler:
         self.town, self.journal, self.clock = town, journal, clock
         self.tmux = Tmux(*town.tmux_place)
         self.observer = SnapshotReader(town, journal, self.tmux, clock)
-        self.nursery = SidecarPool(town.runtime, self.observer.settings("").key_env, outer)
+        settings = self.observer.settings("")
+        self.nursery = SidecarPool(town.runtime, settings.key_env, outer, exported_key(settings))
         self.deliveries = Deliveries(town, journal, self.tmux, clock)
         self.actor = Executor(town, journal, self.tmux, self.nursery, clock)
         self.follower = Follower(town, journal, self.tmux, clock)

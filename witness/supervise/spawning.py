@@ -16,6 +16,7 @@ from witness.agents.clients import Channel, client_for
 from witness.agents.hook_settings import session_settings
 from witness.agents.mod_folder import VARIABLE as PLUGIN_FOLDERS
 from witness.agents.mod_folder import make_mod, other_folders
+from witness.config.keys import exported_key
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.files import replace_file
 from witness.ipc import client
@@ -262,11 +263,14 @@ class Spawner:
 
     def _start_sidecars(self, run: str, prepared: SpawnPlan, *, witness: bool) -> None:
         deadline = self._clock.monotonic() + _SIDECARS_SECONDS
+        exported = exported_key(prepared.settings)
         while True:
             if witness:
                 client.start_witness(self._town, self._outer)
+            # Whoever else may have bound its socket gets no key.
+            key = exported if exported and client.witness_process(self._town) else ""
             # None runs, or the one that ran was just leaving: then we are one for a moment, under the same lock.
-            if client.ask(self._town, {"op": "await", "run": run}, _SIDECARS_SECONDS) is not None:
+            if client.ask(self._town, {"op": "await", "run": run, "key": key}, _SIDECARS_SECONDS) is not None:
                 break
             if witness and self._clock.monotonic() < deadline:
                 select.select([], [], [], 0.02)
