@@ -18,13 +18,13 @@ from tests.supervise.gas_town_polecats import AGENT, Polecats
 from witness.api import Witness
 from witness.config.resources import hooks_dir
 from witness.config.town import Town
-from witness.doctor.rebuild import rebuild
 from witness.events.spool_reader import SpoolReader
 from witness.ipc import client
 from witness.journal import Group, GroupState, MemberKind, MemberState
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
 from witness.process.table import command_line, is_alive, process_name
+from witness.supervise.rebuild import rebuild
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tests.programs import alive
-from tests.real.conftest import Place, kill_and_wait
+from tests.real.conftest import SETTINGS, Place, kill_and_wait
 from tests.supervise.command import gt
 from tests.supervise.test_witness import until
+from witness.api import Witness
 from witness.ipc import client
 from witness.names import MARKER_VARIABLE
 from witness.process.identity import ProcessId
@@ -108,3 +109,19 @@ def test_a_child_with_another_marker_ends_with_its_group(place: Place) -> None:
     assert child in place.witness.journal.groups.seen(run)
     place.witness.nuke(["x"])
     assert not alive((child.pid, child.started))
+
+
+def test_a_journal_that_is_taken_away_is_made_anew_from_what_lives(make_place: Callable[..., Place]) -> None:
+    place = make_place(settings=SETTINGS + "patrol_interval: 100ms\nbackoff_base: 10ms\n")
+    (place.work / "issue.md").write_text("---\nfiles: [a/**]\n---\n")
+    spawned = place.spawn("x", AGENT, sidecars="scope:issue.md", daemon=True)
+    place.witness.close()
+    for path in place.town.runtime.glob("witness.db*"):
+        path.unlink()
+    log = place.town.runtime / "witness.log"
+    until(lambda: "recorded anew from what lives: main/x" in log.read_text(), "the Witness did not say so")
+    place.witness = Witness(place.town)
+    first = place.members("x")["scope"].process
+    assert place.members("x")["agent"].process == spawned.agent
+    place.kill(first)
+    until(lambda: place.members("x")["scope"].process not in (None, first), "it is not supervised")

@@ -23,7 +23,7 @@ from typing import Any
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
 from witness.daemon.request_server import SOCKET, AskedPatrol, Callers, Connection
-from witness.errors import JournalError, WitnessError
+from witness.errors import JournalError, JournalMovedError, WitnessError
 from witness.ipc.client import record_process
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
 from witness.nuke.target import Target
@@ -33,6 +33,7 @@ from witness.process.identity import ProcessId
 from witness.process.table import identify, look_up
 from witness.supervise.delivery_round import TICK
 from witness.supervise.executor import PatrolResult
+from witness.supervise.rebuild import rebuild
 from witness.supervise.reconcile import Reconciler, report
 
 # A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
@@ -144,10 +145,15 @@ class Daemon:
         except JournalError:
             return
         self._journal.close()
+        key = self._reconciler.nursery.key
         self._reconciler.close()
         self._forget_nursery()
         self._journal = fresh
         self._reconciler = Reconciler(self._town, fresh, self._clock)
+        self._reconciler.nursery.key = key
+        if isinstance(error, JournalMovedError):
+            adopted = rebuild(self._town)
+            _say(f"the journal was taken away; recorded anew from what lives: {', '.join(adopted) or 'no polecat'}")
 
     # -- one turn ---------------------------------------------------------------------------------------------------
 

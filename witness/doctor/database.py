@@ -8,12 +8,12 @@ from pathlib import Path
 
 from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, ok, warning
-from witness.doctor.rebuild import rebuild
 from witness.errors import JournalCorruptError, JournalError
 from witness.ipc import client
 from witness.journal import Journal
 from witness.journal.decisions import JUDGED_ENOUGH
 from witness.launch.outer_tmux import tmux_around
+from witness.supervise.rebuild import rebuild
 
 # A rule is mostly not heeded beyond this share.
 _MOSTLY = 0.6
