@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from witness.errors import TmuxError, TmuxTimeoutError, TmuxUnusableError
@@ -253,6 +254,63 @@ class Tmux:
     def screen(self, place: str) -> str:
         """The visible screen of a pane with its styles, as escape sequences."""
         return self.run("capture-pane", "-p", "-e", "-t", _target(place))
+
+    def screens(self, panes: Sequence[str]) -> dict[str, str]:
+        """The visible screens of many panes by one call, as ``screen`` gives them; those that are gone are left out.
+
+        Args:
+            panes: their ids, as ``%3``.
+        """
+        return self._captured(panes, ("-e",))
+
+    def last_lines(self, places: Sequence[str], lines: int) -> dict[str, str]:
+        """The last lines of many places by one call, as ``capture`` gives them; those that are gone are left out."""
+        shown = self._captured(places, ("-S", f"-{lines}"))
+        return {place: "\n".join(text.rstrip().splitlines()[-lines:]) for place, text in shown.items()}
+
+    def _captured(self, places: Sequence[str], options: Sequence[str]) -> dict[str, str]:
+        if not places:
+            return {}
+        mark = f"(gt-witness {secrets.token_hex(16)})"
+        arguments = [
+            word
+            for place in places
+            for word in ("capture-pane", "-p", *options, "-t", _target(place), ";", "display-message", "-p", mark, ";")
+        ]
+        try:
+            shown = self.run(*arguments[:-1]).split(f"{mark}\n")
+        except TmuxTimeoutError:
+            raise
+        except TmuxError as error:  # one has gone in this moment, and with it the rest of the line
+            if len(places) == 1 or any(text in error.message for text in _NO_SERVER):
+                return {}
+            half = len(places) // 2
+            return {**self._captured(places[:half], options), **self._captured(places[half:], options)}
+        return dict(zip(places, shown, strict=False))
+
+    def attaching(
+        self, session: str, environ: Mapping[str, str], *, read_only: bool = False
+    ) -> tuple[list[str], dict[str, str]]:
+        """The command that shows a session in the caller's terminal, and the environment for it.
+
+        Args:
+            session: which.
+            environ: the caller's; inside of this very server its client switches to the session.
+            read_only: keys do not reach the session.
+        """
+        within = environ.get("TMUX", "").split(",")[0]
+        if within and os.path.realpath(within) == os.path.realpath(self._socket_path()):
+            return ["tmux", "-S", within, "switch-client", *(["-r"] if read_only else []), "-t", _exact(session)], dict(
+                environ
+            )
+        kept = {name: value for name, value in environ.items() if name not in ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")}
+        if self.directory:
+            kept["TMUX_TMPDIR"] = self.directory
+        flags = ["-r"] if read_only else []
+        return ["tmux", "-L", self.socket, "attach-session", *flags, "-t", _exact(session)], kept
+
+    def _socket_path(self) -> str:
+        return f"{self.directory or '/tmp'}/tmux-{os.getuid()}/{self.socket}"  # noqa: S108 - tmux's own place
 
     def in_mode(self, place: str) -> bool:
         """Whether the pane is in copy mode or the like, where keys do not reach its program."""

@@ -10,59 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from witness.agents.clients import ANY, CLAUDE, CODEX, GEMINI, Client
+from witness.agents.clients import CLAUDE
 from witness.clock import ManualClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
-from witness.delivery.prompt_typist import STILL, IdlePoller, PromptState, Typist, read_prompt
+from witness.delivery.prompt_typist import STILL, IdlePoller, Typist
 from witness.errors import TmuxError
 from witness.tmux import Tmux
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "prompting.py"
-SCREENS = Path(__file__).parent / "screens"
-RULE = "─" * 80
-
-
-@pytest.mark.parametrize(
-    ("file", "state"),
-    [
-        ("01-idle-prompt.txt", PromptState.IDLE),
-        ("02-typed-not-submitted.txt", PromptState.TYPED),
-        ("03-spinner-waiting-model.txt", PromptState.BUSY),
-        ("04-read-group-running.txt", PromptState.BUSY),
-        ("05-bash-running.txt", PromptState.BUSY),
-        ("06-edit-diff.txt", PromptState.BUSY),
-        ("07-turn-done-long-output.txt", PromptState.IDLE),
-        ("08-permission-dialog.txt", PromptState.DIALOG),
-    ],
-)
-def test_real_screens_of_claude_code(file: str, state: PromptState) -> None:
-    assert read_prompt((SCREENS / file).read_text(), CLAUDE).state is state
-
-
-@pytest.mark.parametrize(
-    ("screen", "client", "state"),
-    [
-        (f'{RULE}\n❯ \x1b[2mTry "fix lint"\x1b[22m\n{RULE}\n', CLAUDE, PromptState.IDLE),
-        (f"{RULE}\n❯ \x1b[2mTry\x1b[0m mine\n{RULE}\n", CLAUDE, PromptState.TYPED),
-        (f"{RULE}\n❯\u00a0\n{RULE}\n", CLAUDE, PromptState.IDLE),
-        (f"{RULE}\n❯ \n  second line\n{RULE}\n", CLAUDE, PromptState.TYPED),
-        ("❯ \nsomething that only looks like it\n", CLAUDE, PromptState.UNKNOWN),
-        (f"❯ said before\n{RULE}\n Do you want to proceed?\n ❯ 1. Yes\n Esc to cancel\n", CLAUDE, PromptState.DIALOG),
-        ("", CLAUDE, PromptState.UNKNOWN),
-        ("\x1b[1m›\x1b[0m \x1b[2mAsk Codex to do anything\n  ? for shortcuts", CODEX, PromptState.IDLE),
-        ("• Working (2s • esc to interrupt)\n\n\x1b[1m›\x1b[0m \x1b[2mAsk Codex\n", CODEX, PromptState.BUSY),
-        ("› hello there\n  gpt default · ~/w", CODEX, PromptState.TYPED),
-        ("  Allow command?\n› 1. Yes, proceed (y)\n  2. No\n  Press enter to confirm", CODEX, PromptState.TYPED),
-        (" > \x1b[7m \x1b[0m Type your message or @path/to/file\n workspace", GEMINI, PromptState.IDLE),
-        (" ⠋ Thinking... (esc to cancel, 2s)\n >   Type your message or @path/to/file", GEMINI, PromptState.BUSY),
-        (" > hello there\n workspace", GEMINI, PromptState.TYPED),
-        (" *   Type your message or @path/to/file\n", GEMINI, PromptState.IDLE),
-        ("anything\n$ ", ANY, PromptState.UNKNOWN),
-    ],
-)
-def test_what_a_screen_shows(screen: str, client: Client, state: PromptState) -> None:
-    assert read_prompt(screen, client).state is state
-
 
 # -- with a real tmux and a program that draws a prompt like the client's -----------------------------------------
 
@@ -180,17 +135,28 @@ def test_what_does_not_show_in_the_prompt_is_not_submitted_and_waits_on(tmux: Tm
     assert pane.took() == []
 
 
+def test_what_was_pasted_and_is_not_seen_is_pasted_once_into_that_prompt(tmux: Tmux, tmp_path: Path) -> None:
+    pane = Pane(tmux, tmp_path)
+    pane.queue.enqueue(Nudge("mayor", "hello"))
+    deaf = _Deaf(tmux)
+    pane.poller._typist = Typist(deaf, lambda seconds: None)  # type: ignore[arg-type]
+    assert [pane.tick() for _ in range(8)] == [0] * 8
+    assert deaf.pasted == ["[from mayor] hello"]
+    assert len(pane.queue.pending()) == 1
+
+
 class _Deaf:
     """tmux whose pane does not take what is pasted."""
 
     def __init__(self, tmux: Tmux) -> None:
         self._tmux = tmux
+        self.pasted: list[str] = []
 
     def screen(self, session: str) -> str:
         return self._tmux.screen(session)
 
     def paste(self, session: str, text: str) -> None:
-        pass
+        self.pasted.append(text)
 
     def press(self, session: str, *keys: str) -> None:
         raise AssertionError("Enter must not be pressed")

@@ -22,9 +22,10 @@ from tests.e2e.conftest import wait_until
 from tests.e2e.other_models import OtherModels, Step
 from witness.agents.clients import CODEX, GEMINI, OPENCODE, Client
 from witness.agents.hook_settings import install
+from witness.agents.screen import PromptState, read_prompt
 from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
-from witness.delivery.prompt_typist import IdlePoller, PromptState, read_prompt
+from witness.delivery.prompt_typist import IdlePoller
 from witness.events.spool_reader import SpoolReader
 from witness.tmux import Tmux
 

@@ -27,6 +27,7 @@ from witness.process.table import (
     is_alive,
     read_table,
     send,
+    usage_of,
 )
 
 LINUX_ONLY = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -92,6 +93,15 @@ def test_a_later_owner_of_the_pid_is_never_signalled() -> None:
         assert not is_alive(former, read_table())
         assert not send(former, signal.SIGKILL)
         assert child.poll() is None
+
+
+def test_what_a_process_uses_is_of_exactly_that_process() -> None:
+    with _sleeper() as child:
+        usage = usage_of(_me(child))
+        assert usage
+        assert usage.memory > 0
+        assert 0 <= usage.processor < 60
+        assert usage_of(ProcessId(child.pid, _me(child).started - 1)) is None
 
 
 @pytest.mark.parametrize("process", [ProcessId(0, 5), ProcessId(1, 5), ProcessId(-1, 5)])

@@ -301,6 +301,23 @@ def test_a_sign_of_life_takes_the_report_back() -> None:
     ]
 
 
+def _building(used: float, **more: object) -> GroupFact:
+    """Silent for 2000 s, with ten seconds of processor time on record at the last sign of life."""
+    state = RunState(activity="token@10.00", activity_at=NOW - 2000.0)
+    return found(group(run_state=state, **more), HEALTHY, activity="token", used=used)
+
+
+def test_a_tree_that_uses_the_processor_is_not_hung_however_silent() -> None:
+    strict = replace(SETTINGS, nuke_hung=True)
+    again = ChangeRunState(RUN, {"activity": "token@910.00", "activity_at": NOW})
+    assert plan(snapshot(_building(910.0), settings=strict)) == [again]
+    assert plan(snapshot(_building(910.0, zombie="hung"), settings=strict)) == [again, ReportZombie(RUN, "")]
+
+
+def test_a_client_that_only_redraws_itself_is_hung() -> None:
+    assert plan(snapshot(_building(12.0))) == [ReportZombie(RUN, "hung")]
+
+
 def test_a_late_look_counts_silence_anew() -> None:
     assert plan(snapshot(_silent(9999.0), late=True)) == [
         ChangeRunState(RUN, {"activity": "token", "activity_at": NOW}),

@@ -18,6 +18,7 @@ import pytest
 from tests.programs import alive
 from tests.real.conftest import Place
 from tests.supervise.command import GT, bare_environment, gt, gt_json
+from tests.towns import living_of
 from witness.config.town import Town
 from witness.errors import RunEndedError, TownLockedError
 from witness.ipc import client
@@ -25,7 +26,7 @@ from witness.journal import GroupState, Intent, MemberState
 from witness.names import GroupId
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
-from witness.process.table import identify, is_alive, send
+from witness.process.table import identify, is_alive, processor_seconds, send
 from witness.supervise.spawning import SpawnResult
 from witness.tmux import Tmux
 
@@ -226,6 +227,19 @@ def test_hung_is_reported_once_and_not_ended(place: Place) -> None:
     assert place.witness.patrol().zombies == []
     select.select([], [], [], 0.06)  # the limit itself
     assert place.witness.patrol().zombies == [{"polecat": "main/x", "class": "hung", "action": "reported"}]
+    assert place.witness.patrol().zombies == []
+    assert is_alive(spawned.agent)
+
+
+def test_a_silent_build_is_not_hung_and_its_child_counts(place: Place) -> None:
+    limits = "hung_after: 300ms\nnuke_hung: true\nstop_grace: 1s\n"
+    (place.town.root / "settings" / "witness.yaml").write_text(limits)
+    spawned = place.spawn("x", ["sh", "-c", "trap '' TERM; (while :; do :; done) & wait"])
+    group = place.witness.find("x")
+    first = processor_seconds(living_of(place.witness, group))
+    assert place.witness.patrol().zombies == []
+    while processor_seconds(living_of(place.witness, group)) < first + 0.5:
+        assert place.witness.patrol().zombies == []
     assert place.witness.patrol().zombies == []
     assert is_alive(spawned.agent)
 

@@ -40,6 +40,8 @@ class Client:
         framed: the prompt stands between two ruled lines; a line like it elsewhere is history.
         placeholders: what an empty prompt may show in plain style; dim text never counts as typed.
         busy: what the screen's lower part shows while the agent works.
+        rest: what it shows below an empty prompt while it rests, one of them at least; empty where none is known.
+        done: the line with which it ends a turn, right above its prompt.
         dialog: what it shows while it asks a person for something.
         settings: where ``gt hooks install`` writes by default, below the home directory.
         first: what stands right behind the program when it is started with a prompt; ``{prompt}`` is filled in.
@@ -56,6 +58,8 @@ class Client:
     framed: bool = False
     placeholders: tuple[str, ...] = ()
     busy: tuple[str, ...] = ()
+    rest: tuple[str, ...] = ()
+    done: re.Pattern[str] | None = None
     dialog: tuple[str, ...] = ()
     settings: str = ""
     first: tuple[str, ...] = ()
@@ -92,6 +96,8 @@ CLAUDE = Client(
     prompt=re.compile(r"^❯\s?(.*)$"),
     framed=True,
     busy=("esc to interrupt",),
+    rest=("? for shortcuts", "shift+tab to cycle", "← for agents"),
+    done=re.compile(r"^[✢·✽✶*✻✳] \w+ for \d"),
     dialog=("Esc to cancel", "Enter to confirm", "Enter to select"),
     settings=".claude/settings.json",
     # Not at the end: a flag that takes several values (--allowedTools) would swallow it.

@@ -14,7 +14,9 @@ from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.delivery.prompt_typist import WATCH, IdlePoller, Typist
 from witness.errors import NotFoundError, RunEndedError, UsageError, WitnessError
 from witness.journal import Group, GroupState, Journal, MemberKind
+from witness.launch.polecat import LAST_SCREEN
 from witness.process.table import ancestors, read_table
+from witness.state.ended import last_screen
 from witness.tmux import Tmux
 
 MODES = ("queue", "wait-idle", "immediate")
@@ -135,7 +137,7 @@ def _wait_idle(town: Town, group: Group, queue: NudgeQueue, file: str) -> bool:
 
 
 def screen(town: Town, journal: Journal, target: str, lines: int = 100) -> str:
-    """The last lines of a polecat's pane; nothing is sent to it.
+    """The last lines of a polecat's pane, or of what it left of it at its end; nothing is sent to it.
 
     Args:
         town, journal: where it is.
@@ -147,10 +149,13 @@ def screen(town: Town, journal: Journal, target: str, lines: int = 100) -> str:
     """
     tmux = Tmux(*town.tmux_place)
     try:
-        place = journal.groups.find(target).pane
+        group = journal.groups.find(target)
+        place = group.pane
+        if (town.run_dir(group.id.run) / LAST_SCREEN).exists() and not tmux.has_session(group.session):
+            return last_screen(town, group.id.run, lines)
     except NotFoundError:
         if "/" in target or not tmux.has_session(target):
-            raise
+            return last_screen(town, journal.groups.find(target, ended=True).id.run, lines)
         place = target
     # tmux gives the history and the whole screen besides: so many lines are the last ones of both.
     return tmux.capture(place, lines)

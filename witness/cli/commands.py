@@ -4,12 +4,15 @@
 # not pay for rich tables and HTTP clients.
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("witness.cli.distill:ask", "put a question to what a sidecar knows"),
+    "attach": ("witness.cli.attach:attach", "show a polecat's session in this terminal"),
     "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
     "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
     "done": ("witness.cli.done:done", "inside a polecat: the work is finished, end the group"),
     "hooks": ("witness.cli.hooks:hooks", "the hooks in the agent's client: install, uninstall, status"),
     "init": ("witness.cli.init:init", "make a standalone town"),
+    "list": ("witness.cli.polecat:list_polecats", "the same as gt polecat list"),
+    "logs": ("witness.cli.logs:logs", "what happened in the town, or to one polecat"),
     "mcp": ("witness.cli.mcp:mcp", "serve distill and ask to an agent over MCP"),
     "key": ("witness.cli.key:key", "keep and try the API key of sidecars that ask a model"),
     "memory": ("witness.cli.memory:memory", "what an agent remembers from session to session"),
@@ -19,7 +22,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "peek": ("witness.cli.peek:peek", "read a polecat's pane"),
     "polecat": ("witness.cli.polecat:polecat", "spawn, list and nuke polecats with their sidecars"),
     "prompt": ("witness.cli.prompt:prompt", "render, parse and lint prompts made of typed blocks"),
+    "ps": ("witness.cli.polecat:list_polecats", "the same as gt polecat list"),
     "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, trust, log, costs, replay and eval of sidecars"),
+    "state": ("witness.cli.state:state", "what every polecat does, and which one waits for you"),
+    "stop": ("witness.cli.polecat:nuke", "the same as gt polecat nuke"),
     "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
 }
 # Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is
@@ -33,5 +39,6 @@ SHARED: dict[str, frozenset[str]] = {
     "nudge": frozenset(),
     "peek": frozenset(),
     "polecat": frozenset(["spawn", "reset"]),
+    "stop": frozenset(),
     "witness": frozenset(["run", "patrol", "install"]),
 }

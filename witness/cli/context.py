@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from witness.api.messages import group_around
+from witness.config.settings import parse_duration
 from witness.config.town import Town
 from witness.errors import UsageError
 from witness.journal import Group, Journal
@@ -25,6 +27,18 @@ def open_journal(town: Town) -> Journal:
     """The town's journal, made when there is none yet."""
     town.need_runtime()
     return Journal(town.journal_path)
+
+
+def since_when(text: str) -> float:
+    """The wall clock second that a ``--since`` means: a length of time ago; 0 for an empty text.
+
+    Raises:
+        UsageError: it is no length of time.
+    """
+    try:
+        return time.time() - parse_duration(text) if text else 0.0
+    except ValueError as error:
+        raise UsageError(f"--since: {error}") from error
 
 
 def own_group() -> GroupId | None:

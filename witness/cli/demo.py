@@ -25,6 +25,7 @@ from witness.journal import Group, GroupState, MemberKind, MemberState
 from witness.launch.spawn_request import SpawnRequest
 from witness.process.exit_watch import wait_gone
 from witness.process.table import GroupMembership, Markers, is_alive, read_table, send
+from witness.state.reader import StateReader
 from witness.tmux import Tmux
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _show(witness: Witness, agent: str) -> None:
             agent=agent,
         )
     )
-    console.print(f"watch it: tmux -L {witness.town.socket} attach -t {spawned.session}", style="dim")
+    console.print(f"watch it: cd {witness.town.root} && gt attach {spawned.group.polecat}", style="dim")
     group = witness.find("toast")
     killed = _watch(witness, group, console)
     _summary(witness, group, console, killed)
@@ -111,11 +112,12 @@ def _watch(witness: Witness, group: Group, console: Console) -> str:
     from rich.text import Text
 
     killed = shown = pane = ""
+    reader = StateReader(witness.town, witness.journal)
     with Live(console=console, refresh_per_second=8, transient=False) as live:
         for _ in range(round(_SECONDS / _REFRESH_SECONDS)):
             now = witness.journal.groups.get(group.id.run) or group
             members = witness.journal.members.of(group.id.run)
-            rows = group_rows(witness, [(now, members)])
+            rows = group_rows(witness, [(now, members)], reader)
             pane = _pane(witness, group) or pane
             live.update(
                 Stacked(tree(rows), Panel(Text.from_ansi(pane), title="the agent's pane", height=_PANE_LINES + 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,10 @@ from typing import Any
 
 from witness.agents.channels import recorded_state
 from witness.api import Witness
-from witness.journal import Group, Member, MemberKind, MemberState
+from witness.cli.polecat_lines import state_lines, write_lines
+from witness.journal import Group, GroupState, Member
+from witness.state.reader import StateReader
+from witness.state.records import PolecatState
 
 _COLOUR = {
     "RUNNING": "green",
@@ -23,51 +25,45 @@ _COLOUR = {
 }
 
 
-def group_rows(witness: Witness, groups: Sequence[tuple[Group, list[Member]]]) -> list[dict[str, Any]]:
-    """The rows that ``gt polecat list --json`` promises."""
-    return [_row(witness, group, members) for group, members in groups]
+def group_rows(
+    witness: Witness, groups: Sequence[tuple[Group, list[Member]]], reader: StateReader | None = None
+) -> list[dict[str, Any]]:
+    """The rows that ``gt polecat list --json`` promises: of old its own keys, and all of each polecat's state.
+
+    Args:
+        witness: of the town.
+        groups: living or ended ones, with their members.
+        reader: one that is kept between two calls; a fresh one when None.
+    """
+    reader = reader or StateReader(witness.town, witness.journal)
+    living = [pair for pair in groups if pair[0].state is not GroupState.NUKED]
+    states = {each.run: each for each in reader.polecats(living)}
+    return [_row(witness, group, members, states.get(group.id.run) or reader.ended(group)) for group, members in groups]
 
 
-def _row(witness: Witness, group: Group, members: list[Member]) -> dict[str, Any]:
-    agent = next((member for member in members if member.kind is MemberKind.AGENT), None)
+def _row(witness: Witness, group: Group, members: list[Member], state: PolecatState) -> dict[str, Any]:
     run_dir = witness.town.run_dir(group.id.run)
     channel = recorded_state(
         group.run_state.channel, group.run_state.channel_reason, run_dir / "spool", time.time() - group.created
     )
-    said: dict[str, int] = {}
-    for decision in witness.journal.decisions.injected(group.id.run):
-        said[decision.sidecar] = said.get(decision.sidecar, 0) + 1
+    notes = {member.name: member.note for member in members}
+    found = state.as_json()
+    sidecars = [
+        {
+            **each,
+            "last_observed": _last_observed(run_dir / "beats" / each["name"]),
+            "note": notes.get(each["name"], ""),
+        }
+        for each in found["sidecars"]
+    ]
     return {
-        "polecat": group.id.polecat,
-        "rig": group.id.rig,
-        "session": group.session,
-        "run": group.id.run,
-        "state": str(group.state),
-        "zombie": group.zombie,
-        "pid": agent.process.pid if agent and agent.process else None,
-        "molecule": group.molecule,
+        **found,
+        "state": state.lifecycle,
         "channel": str(channel.channel),
         "channel_seen": channel.seen,
         "channel_note": channel.reason,
-        "sidecars": [
-            {
-                "name": member.name,
-                "type": member.type,
-                "state": str(member.state),
-                "pid": member.process.pid if member.process and member.state in _LIVE else None,
-                "restarts": member.restarts,
-                "injections": said.get(member.name, 0),
-                "last_observed": _last_observed(run_dir / "beats" / member.name),
-                "note": member.note,
-            }
-            for member in members
-            if member.kind is MemberKind.SIDECAR
-        ],
+        "sidecars": sidecars,
     }
-
-
-_NO_TERMINAL = 10_000
-_LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
 
 
 def _last_observed(beat: Path) -> float | None:
@@ -109,11 +105,19 @@ def tree(rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def show_groups(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the tree."""
-    from rich.console import Console
-
+    """Print them for people."""
     if not rows:
         print("no polecats")  # noqa: T201
         return
-    # For a program or a file nothing is cut off where some terminal would end.
-    Console(soft_wrap=True, width=None if sys.stdout.isatty() else _NO_TERMINAL).print(tree(rows))
+    write_lines(line for row in rows for line in _lines(row))
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    lines = state_lines(row)
+    if row["channel_note"] and not row["ended"]:
+        lines.append(f"  channel {row['channel']}: {row['channel_note']}")
+    return lines + [
+        f"  {each['name']}: {each['note']}"
+        for each in row["sidecars"]
+        if each["note"] and not each["mute"] and not row["ended"]
+    ]

@@ -9,14 +9,16 @@ from typing import Any
 import click
 
 from witness.api import NukeResult, Witness
-from witness.cli.context import ask_for_force, print_json, tell_withheld
+from witness.cli.context import ask_for_force, print_json, since_when, tell_withheld
 from witness.cli.gas_town import nuke_there
 from witness.cli.groups_table import group_rows, show_groups
 from witness.cli.memory_provider import memory_provider
+from witness.cli.polecat_lines import write_lines
 from witness.cli.undo_on_signal import undone_when_told_to_end
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError
 from witness.launch.spawn_request import SpawnRequest
+from witness.state.history import event_line
 
 
 @click.group()
@@ -95,6 +97,7 @@ def spawn(
     click.echo(f"{spawned.group.address} runs in session {spawned.session} (agent {spawned.agent.pid})")
     if spawned.channel.reason:
         click.echo(f"  channel {spawned.channel.channel}: {spawned.channel.reason}")
+    click.echo(f"  watch it: gt attach {spawned.group.address}")
     for sidecar in spawned.sidecars:
         pid = sidecar.process.pid if sidecar.process else "-"
         click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))
@@ -112,13 +115,22 @@ def _town_for(workdir: Path | None) -> Town:
         return Town.find(workdir)
 
 
-@polecat.command(name="list")
+@polecat.command(name="list", epilog="Examples:\n\n  gt polecat list\n\n  gt polecat list --all --since 24h")
 @click.option("--rig", default="", help="Only this rig.")
+@click.option("--all", "everybody", is_flag=True, help="Those that have ended, too.")
+@click.option("--since", default="", metavar="DURATION", help="With --all: only what ended later than so long ago.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-def list_polecats(rig: str, as_json: bool) -> None:
-    """The polecats that live, with their sidecars."""
+def list_polecats(rig: str, everybody: bool, since: str, as_json: bool) -> None:
+    """The polecats that live: what each does, what it waits for, and its sidecars."""
+    if since and not everybody:
+        raise UsageError("--since goes with --all: what lives is always shown")
+    begin = since_when(since)
     with Witness(Town.find()) as witness:
-        rows = group_rows(witness, witness.polecats(rig))
+        groups = witness.polecats(rig)
+        if everybody:
+            ended = witness.journal.groups.ended(begin, rig)
+            groups += [(group, witness.journal.members.of(group.id.run)) for group in ended]
+        rows = group_rows(witness, groups)
     if as_json:
         print_json(rows)
     else:
@@ -129,7 +141,7 @@ def list_polecats(rig: str, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(name: str, as_json: bool) -> None:
-    """One polecat: states, restarts, failures and the latest history."""
+    """One polecat, living or ended: what it does, its sidecars, and what happened last."""
     with Witness(Town.find()) as witness:
         group = witness.find(name, ended=True)
         row = group_rows(witness, [(group, witness.journal.members.of(group.id.run))])[0]
@@ -140,9 +152,7 @@ def status(name: str, as_json: bool) -> None:
         )
         return
     show_groups([row])
-    for event in history:
-        more = " ".join(f"{key}={value}" for key, value in event.data.items() if value not in ("", None, []))
-        click.echo(f"  {event.kind} {event.member} {more}".rstrip())
+    write_lines(f"  {event_line(event)}" for event in history)
 
 
 @polecat.command(epilog="Examples:\n\n  gt polecat nuke toast\n\n  gt polecat nuke --all --dry-run")

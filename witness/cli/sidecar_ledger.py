@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 import click
 
-from witness.cli.context import open_journal, print_json
-from witness.config.settings import parse_duration
+from witness.cli.context import open_journal, print_json, since_when
+from witness.cli.polecat_lines import write_lines
 from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
 from witness.journal import Decision, Journal
@@ -83,11 +82,8 @@ def _clock(wall: float) -> str:
 
 
 def _table(decisions: list[Decision]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("time", "sidecar", "outcome", "what", "why", "evidence", "cost", box=None, pad_edge=False)
+    """Two lines a decision, whole: what was decided, and below it what was said and why."""
+    lines = []
     for each in decisions:
         usage = each.usage
         cost = (
@@ -95,9 +91,13 @@ def _table(decisions: list[Decision]) -> None:
         )
         states = ", ".join(filter(None, (each.stage, _HEEDED.get(each.heeded, ""))))
         outcome = f"{each.outcome} ({states})" if states else each.outcome
-        cells = (_clock(each.time), each.sidecar, outcome, each.message, each.reason, each.evidence, cost)
-        table.add_row(*(Text(" ".join(cell.split())) for cell in cells))
-    Console(highlight=False).print(table)
+        lines.append("  ".join(filter(None, (_clock(each.time), each.sidecar, outcome, cost))))
+        lines += [
+            f"  {name}: {' '.join(text.split())}"
+            for name, text in (("said", each.message), ("why", each.reason), ("evidence", each.evidence))
+            if text
+        ]
+    write_lines(lines)
 
 
 @click.command()
@@ -107,10 +107,7 @@ def _table(decisions: list[Decision]) -> None:
 @_json
 def costs(target: str | None, by: str, since: str, as_json: bool) -> None:
     """What the sidecars cost, and what was heeded: by sidecar, rule, run or day."""
-    try:
-        begin = time.time() - parse_duration(since) if since else 0.0
-    except ValueError as error:
-        raise UsageError(f"--since: {error}") from error
+    begin = since_when(since)
     with open_journal(Town.find()) as journal:
         run, sidecar = _whose(journal, target) if target else ("", "")
         rows = journal.decisions.costs(by, run, sidecar, begin)

@@ -19,12 +19,12 @@ def witness() -> None:
 
 @witness.command()
 def run() -> None:
-    """Supervise in the foreground until told to stop (for systemd and launchd)."""
+    """Supervise in the foreground until told to stop (for systemd and launchd); what happens is told on stderr."""
     from witness.daemon.__main__ import serve
 
     town = Town.find()
     town.make_runtime()
-    sys.exit(serve(town, linger=False))
+    sys.exit(serve(town, linger=False, tell=True))
 
 
 @witness.command()

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from witness.config.town import Town
-from witness.daemon.loop import Daemon
+from witness.daemon.loop import Daemon, say
 from witness.errors import TownLockedError, WitnessError
 from witness.ipc.client import town_lock, witness_process
 
@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     town = Town.at(Path(argv[0]))
     linger = "--linger" in argv
     if "--foreground" in argv:
-        return serve(town, linger=linger)
+        return serve(town, linger=linger, tell=True)
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     if os.fork() > 0:
         os.close(write_end)
@@ -39,12 +39,19 @@ def main(argv: list[str]) -> int:
     return serve(town, linger=linger, ready=write_end)
 
 
-def serve(town: Town, *, linger: bool, ready: int | None = None) -> int:
-    """Hold the town and supervise it; ``ready`` is a pipe that is told when requests are taken."""
+def serve(town: Town, *, linger: bool, ready: int | None = None, tell: bool = False) -> int:
+    """Hold the town and supervise it.
+
+    Args:
+        town: which.
+        linger: see ``Daemon``.
+        ready: a pipe that is told when requests are taken.
+        tell: write what happens to standard error.
+    """
     os.umask(0o077)  # whatever the Witness writes is the user's alone
     try:
         with town_lock(town, patience=_PATROL_SECONDS):
-            daemon = Daemon(town, linger=linger)
+            daemon = Daemon(town, linger=linger, told=say if tell else None)
             daemon.open()
             if ready is not None:
                 os.write(ready, b"u")

@@ -17,6 +17,7 @@ import socket
 import threading
 import traceback
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from witness.nuke.terminate import TerminationResult, end_groups, unfinished
 from witness.process.exit_watch import open_exit_handle
 from witness.process.identity import ProcessId
 from witness.process.table import identify, look_up
+from witness.state.history import event_line
 from witness.supervise.delivery_round import TICK
 from witness.supervise.executor import PatrolResult
 from witness.supervise.rebuild import rebuild
@@ -49,12 +51,21 @@ class Daemon:
     Args:
         town: the town.
         linger: end by itself after ``settings.linger`` seconds without groups.
+        told: hears what happens, one line a happening; nobody when None.
         clock: time.
     """
 
-    def __init__(self, town: Town, *, linger: bool = False, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        town: Town,
+        *,
+        linger: bool = False,
+        told: Callable[[str], None] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._town, self._linger, self._clock = town, linger, clock or SystemClock()
         self._journal = Journal(town.journal_path)
+        self._told, self._told_until = told, self._journal.last_event
         self._reconciler = Reconciler(town, self._journal, self._clock)
         self._selector = selectors.DefaultSelector()
         self._callers = Callers(self._selector)
@@ -93,16 +104,16 @@ class Daemon:
             while not self._stopping:
                 try:
                     if self._runtime_dir_replaced():
-                        _say(f"{self._town.root} was moved or deleted: this Witness leaves; its polecats live on")
+                        say(f"{self._town.root} was moved or deleted: this Witness leaves; its polecats live on")
                         return
                     self._turn()
                 except JournalError as error:
                     self._without_journal(error)
                 except (WitnessError, OSError) as error:
-                    _say(str(error))
+                    say(str(error))
                     select.select([], [], [], _PAUSE_SECONDS)
                 except Exception:  # noqa: BLE001 - a fault of ours must not leave every polecat unsupervised
-                    _say(f"a fault of our own; the supervision goes on\n{traceback.format_exc()}")
+                    say(f"a fault of our own; the supervision goes on\n{traceback.format_exc()}")
                     select.select([], [], [], _PAUSE_SECONDS)
         finally:
             self._close()
@@ -126,8 +137,9 @@ class Daemon:
         try:
             self._take_results(PatrolResult())
             self._journal.note(self._clock.wall(), "witness-stopped", pid=os.getpid())
+            self._tell_history()
         except JournalError as error:
-            _say(str(error))
+            say(str(error))
         for name in (SOCKET, "witness.json"):
             Path(name).unlink(missing_ok=True)  # in our own folder, also when another town stands in its old place
         self._reconciler.close()
@@ -137,7 +149,7 @@ class Daemon:
 
     def _without_journal(self, error: JournalError) -> None:
         """Nothing may be done that cannot be recorded: say so, and try again at the next interval."""
-        _say(str(error))
+        say(str(error))
         self._next_look = self._clock.monotonic() + self._reconciler.observer.settings("").patrol_interval
         select.select([], [], [], _PAUSE_SECONDS)
         try:
@@ -180,9 +192,19 @@ class Daemon:
         if now >= self._next_tick:
             self._tick(outcome)
         for error in (*outcome.errors, *self._reconciler.observer.complaints):
-            _say(error)
+            say(error)
         self._reconciler.observer.complaints.clear()
+        self._tell_history()
         self._answer_waiting()
+
+    def _tell_history(self) -> None:
+        """Say what has happened since the last turn, whoever did it."""
+        if self._told is None:
+            return
+        for number, event in self._journal.events_after(self._told_until):
+            self._told_until = number
+            group = self._journal.groups.get(event.run) if event.run else None
+            self._told(event_line(event, group.id.address if group else ""))
 
     def _is_late(self, planned: float, began: float) -> bool:
         """Whether ages mean nothing now, because we (and maybe everybody) stood still until a moment ago.
@@ -363,6 +385,8 @@ class Daemon:
         self._nukes.update(runs)
         foreign, grace = self._reconciler.actor.foreign(runs), self._reconciler.grace(runs)
 
+        self._reconciler.actor.keep_screens(runs)
+
         def work(goals: list[Target]) -> None:
             results: list[TerminationResult] = []
             try:
@@ -397,10 +421,10 @@ def _raise_handle_limit() -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         except (OSError, ValueError) as error:
-            _say(f"could not raise the limit of open files above {soft}: {error}")
+            say(f"could not raise the limit of open files above {soft}: {error}")
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     """One line for the log; the daemon's standard error is its log."""
     with contextlib.suppress(OSError):  # the log's disk may be full, and that is no reason to leave
         os.write(2, f"gt-witness: {text}\n".encode(errors="replace"))

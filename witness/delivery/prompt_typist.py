@@ -10,10 +10,10 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from witness.agents.clients import Client
+from witness.agents.screen import Prompt, PromptState, plain, read_prompt
 from witness.clock import Clock
 from witness.delivery import message_format, queue_files
 from witness.delivery.nudge_queue import NudgeQueue
@@ -28,98 +28,6 @@ _ROOM = 4000
 # A client on a busy machine takes a second and more to draw what it was given.
 _SHOWN_SECONDS = 5.0
 _STEP = 0.05
-_STYLE = re.compile(r"\x1b\[([0-9;:]*)m")
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9])")
-_RULE = re.compile(r"^[─━═-]{20,}")
-_FOOT = 15
-
-
-class PromptState(StrEnum):
-    """What the bottom of a screen shows."""
-
-    IDLE = "idle"
-    BUSY = "busy"
-    TYPED = "half-typed"
-    DIALOG = "dialog"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What was read from a screen.
-
-    Args:
-        state: what it shows.
-        typed: what stands in the prompt.
-    """
-
-    state: PromptState
-    typed: str = ""
-
-
-def read_prompt(screen: str, client: Client) -> Prompt:
-    """What the bottom of a screen shows.
-
-    Args:
-        screen: the visible screen with its styles, as ``Tmux.screen`` gives it.
-        client: whose screen it is.
-    """
-    if client.prompt is None:
-        return Prompt(PromptState.UNKNOWN)
-    styled = screen.rstrip().split("\n")
-    lines = [_ESCAPE.sub("", line) for line in styled]
-    foot = "\n".join(lines[-_FOOT:])
-    if any(sign in foot for sign in client.busy):
-        return Prompt(PromptState.BUSY)
-    place = _find_prompt(lines, client)
-    if place < 0:
-        shows = any(sign in foot for sign in client.dialog)
-        return Prompt(PromptState.DIALOG if shows else PromptState.UNKNOWN)
-    typed = _typed(styled, lines, place, client)
-    return Prompt(PromptState.TYPED, typed) if typed else Prompt(PromptState.IDLE)
-
-
-def _find_prompt(lines: list[str], client: Client) -> int:
-    assert client.prompt is not None  # noqa: S101
-    for place in range(len(lines) - 1, -1, -1):
-        if not client.prompt.match(lines[place]):
-            continue
-        if not client.framed:
-            return place
-        above = place > 0 and _RULE.match(lines[place - 1])
-        return place if above and any(_RULE.match(line) for line in lines[place + 1 :]) else -1
-    return -1
-
-
-def _typed(styled: list[str], lines: list[str], place: int, client: Client) -> str:
-    assert client.prompt is not None  # noqa: S101
-    plain = _ESCAPE.sub("", _without_dim(styled[place]))
-    found = client.prompt.match(plain)
-    parts = [found[1] if found else ""]
-    if client.framed:
-        for line in lines[place + 1 :]:
-            if _RULE.match(line):
-                break
-            parts.append(line)
-    typed = " ".join(part.replace("\u00a0", " ").strip() for part in parts).strip()
-    return "" if typed in client.placeholders else typed
-
-
-def _without_dim(line: str) -> str:
-    """The line without what is drawn dim: hints that nobody typed."""
-    kept, dim, end = [], False, 0
-    for found in _STYLE.finditer(line):
-        if not dim:
-            kept.append(line[end : found.start()])
-        end = found.end()
-        for code in (found[1] or "0").split(";"):
-            if code == "2":
-                dim = True
-            elif code in ("0", "22", ""):
-                dim = False
-    if not dim:
-        kept.append(line[end:])
-    return "".join(kept)
 
 
 @dataclass
@@ -140,6 +48,8 @@ class IdlePoller:
     def __init__(self, tmux: Tmux, clock: Clock, pause: Callable[[float], None] = time.sleep) -> None:
         self._tmux, self._clock, self._typist = tmux, clock, Typist(tmux, pause)
         self._looks: dict[str, _Look] = {}
+        # The screens on which a paste did not appear, by place.
+        self._unseen: dict[str, str] = {}
 
     def forget(self, place: str) -> None:
         """The pane is gone, or nothing waits for it any more."""
@@ -163,20 +73,28 @@ class IdlePoller:
         screen = self._tmux.screen(place)
         now = self._clock.monotonic()
         # The cursor blinks, and is a blank more or less at the line's end.
-        plain = "\n".join(line.rstrip() for line in _ESCAPE.sub("", screen).split("\n"))
+        shown = "\n".join(line.rstrip() for line in plain(screen).split("\n"))
         before = self._looks.get(place)
         if read_prompt(screen, client).state is not PromptState.IDLE or self._tmux.in_mode(place):
             self.forget(place)
             return 0
-        if before is None or before.screen != plain:
-            self._looks[place] = _Look(now, plain)
+        if before is None or before.screen != shown:
+            self._looks[place] = _Look(now, shown)
             return 0
-        if now - before.at < STILL:
+        if now - before.at < STILL or self._unseen.get(place) == shown:
             return 0
         self.forget(place)
-        return self._deliver(place, client, NudgeQueue(folder, self._clock), run)
+        delivered = self._deliver(place, client, NudgeQueue(folder, self._clock), run)
+        if delivered is None:
+            # It was pasted and is nowhere to be seen: the client holds it, or has thrown it away. As long as nothing
+            # changes there, once more would be twice.
+            self._unseen[place] = shown
+        else:
+            self._unseen.pop(place, None)
+        return delivered or 0
 
-    def _deliver(self, place: str, client: Client, queue: NudgeQueue, run: str) -> int:
+    def _deliver(self, place: str, client: Client, queue: NudgeQueue, run: str) -> int | None:
+        """How many were delivered; None when they were typed in and not seen there."""
         with queue_files.Locked(str(queue.folder), name=".typing") as typing:
             if not typing.held:
                 return 0
@@ -192,7 +110,7 @@ class IdlePoller:
             if not arrived:
                 for claim in taken:
                     queue.release(claim)
-                return 0
+                return None
             queue.acknowledge_all(taken, event="Prompt")
             queue.note_seen(taken)
         return len(taken)

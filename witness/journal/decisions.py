@@ -143,6 +143,14 @@ class DecisionLog:
         ).fetchall()
         return [(str(name), int(reported), int(said), int(seen)) for name, reported, said, seen in rows]
 
+    def injected_of_living(self) -> dict[tuple[str, str], int]:
+        """How many lines were said in each living run, by (run, sidecar): one query for the whole town."""
+        rows = self._journal.run(
+            "SELECT d.run, d.sidecar, COUNT(*) FROM decisions d JOIN groups g ON g.run = d.run"
+            " WHERE g.state != 'NUKED' AND d.outcome = 'injected' AND d.line = d.id GROUP BY d.run, d.sidecar"
+        ).fetchall()
+        return {(run, sidecar): count for run, sidecar, count in rows}
+
     def held(self, run: str, sidecar: str) -> list[Decision]:
         """What a sidecar still has to say in a run, oldest first."""
         return self._select("run = ? AND sidecar = ? AND stage = 'held'", run, sidecar, last=100_000)

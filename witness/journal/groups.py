@@ -51,6 +51,14 @@ class GroupTable:
         """All runs that are not NUKED, by age; of one rig, or of all."""
         return self._select("state != 'NUKED' AND ? IN ('', rig)", rig)
 
+    def ended(self, since: float = 0.0, rig: str = "") -> list[Group]:
+        """Runs that are NUKED, by age: those that ended after a wall-clock second; of one rig, or of all."""
+        return self._select(
+            "state = 'NUKED' AND ? IN ('', rig) AND run IN"
+            " (SELECT run FROM events WHERE kind = 'group-nuked' AND time >= ?)",
+            rig, since,
+        )  # fmt: skip
+
     def get(self, run: str) -> Group | None:
         """The run, living or ended."""
         return next(iter(self._select("run = ?", run)), None)

@@ -22,6 +22,8 @@ from witness.tmux import Pane, Tmux
 # A python that starts and forks twice needs 50 ms; a machine under full load may need a hundred times that.
 _START_SECONDS = 20.0
 _SIZE = (220, 50)
+#: In a run's folder: what its screen showed last, and how many lines of it; the reaper has the same.
+LAST_SCREEN, LAST_LINES = "screen.txt", 200
 _REAPER = Path(__file__).with_name("reaper.py")
 
 

@@ -7,7 +7,8 @@ It runs as a script under ``python -S -I`` and imports nothing of ours, because 
 ``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace", "cgroup"}``; it is read and removed at once,
 since the environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
 (``{"reaper", "keeper", "agent"}`` as [pid, start ticks], or ``{"error"}``) and ``exit.json``
-(``{"code", "signal", "hangup"}``), and by one line in the FIFO ``started.fifo`` where somebody reads it.
+(``{"code", "signal", "hangup"}``), and by one line in the FIFO ``started.fifo`` where somebody reads it. What
+the agent's screen showed last stays in ``screen.txt``.
 
 As a subreaper (Linux) it becomes the parent of whatever the agent's processes leave behind, double-forked daemons
 included, so that the Witness finds them as its descendants. When the agent has ended it ends those too.
@@ -18,6 +19,7 @@ killed, the other still holds every orphan, so no single SIGKILL lets a daemon s
 
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -29,6 +31,8 @@ _IGNORED = (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
 _OF_THE_PANE = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE")
 # After KILL the kernel needs moments; more rounds than this mean that something outruns us, and the Witness takes over.
 _KILL_ROUNDS = 50
+# What stays of the screen, and how long tmux may take for it.
+_SCREEN_LINES, _SCREEN_SECONDS, _SCREEN_LIMIT = 200, 2.0, 1 << 20
 
 
 def become_subreaper() -> None:
@@ -51,11 +55,15 @@ def join_cgroup(folder: str | None) -> None:
 
 
 def write_whole(path: str, value: object) -> None:
+    write_bytes(path, json.dumps(value).encode())
+
+
+def write_bytes(path: str, data: bytes) -> None:
     temporary = f"{path}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     handle = os.open(temporary, flags, 0o600)
-    with os.fdopen(handle, "w") as file:
-        json.dump(value, file)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
     os.replace(temporary, path)
 
 
@@ -194,8 +202,52 @@ def see_through(run_dir: str, agent: int, grace: float, ended: dict[int, int]) -
     signalled = -code if code < 0 else 0
     code = 128 + signalled if signalled else code
     write_whole(f"{run_dir}/exit.json", {"code": code, "signal": signalled, "hangup": hangup})
+    if not hangup:
+        keep_screen(run_dir)
     end_the_rest(grace)
     return code
+
+
+def keep_screen(run_dir: str) -> None:
+    """Leave the last lines of our pane in a file: it closes together with us, and they are why the agent ended."""
+    pane, server = os.environ.get("TMUX_PANE", ""), os.environ.get("TMUX", "").split(",")[0]
+    if not pane or not server:
+        return
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        # TERM and HUP stay blocked in it: whoever ends the group now asks everybody in it to go.
+        try:
+            os.dup2(write_end, 1)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 0)
+            os.dup2(null, 2)
+            argv = ["tmux", "-u", "-S", server, "capture-pane", "-p", "-t", pane, "-S", f"-{_SCREEN_LINES}"]
+            os.execvp(argv[0], argv)
+        except BaseException:
+            pass
+        os._exit(127)
+    os.close(write_end)
+    data, deadline = b"", time.monotonic() + _SCREEN_SECONDS
+    while (left := deadline - time.monotonic()) > 0 and len(data) < _SCREEN_LIMIT:
+        if not select.select([read_end], [], [], left)[0]:
+            break
+        chunk = os.read(read_end, 65536)
+        if not chunk:
+            break
+        data += chunk
+    os.close(read_end)
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+    os.waitpid(pid, 0)
+    lines = data.rstrip().split(b"\n")[-_SCREEN_LINES:]
+    if lines != [b""]:
+        try:
+            write_bytes(f"{run_dir}/screen.txt", b"\n".join(lines) + b"\n")
+        except OSError:
+            pass  # a full disk; the end itself is told
 
 
 def take_over(run_dir: str, grace: float, ended: dict[int, int]) -> int:

@@ -23,6 +23,7 @@ HELPER = "helper"
 _ENVIRONMENT_CHUNK = 32768
 # A second, in the units of ProcessId.started: an exec follows its fork in far less.
 _SETTLED = 100 if LINUX else 1000
+_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,46 @@ def process_name(process: ProcessId) -> str:
         return psutil.Process(process.pid).name()
     except (psutil.Error, OSError, ValueError):
         return ""
+
+
+def processor_seconds(processes: Iterable[ProcessId]) -> float:
+    """The processor time that processes have used, with that of the children that they have waited for."""
+    return sum(usage.processor for usage in map(usage_of, processes) if usage)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUsage:
+    """What one process uses.
+
+    Args:
+        processor: seconds of processor time so far, with that of the children that it has waited for.
+        memory: bytes of resident memory.
+    """
+
+    processor: float
+    memory: int
+
+
+def usage_of(process: ProcessId) -> ProcessUsage | None:
+    """What a process uses; None when it is gone."""
+    if not LINUX:
+        try:
+            found = psutil.Process(process.pid)
+            with found.oneshot():
+                times = found.cpu_times()
+                memory = int(found.memory_info().rss)
+        except psutil.Error:
+            return None
+        children = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+        return ProcessUsage(times.user + times.system + children, memory)
+    try:
+        with open(f"/proc/{process.pid}/stat", "rb") as file:  # noqa: PTH123 - for each process of a town
+            fields = file.read(1024).rpartition(b")")[2].split()
+    except OSError:
+        return None
+    if int(fields[19]) != process.started:  # somebody else has the pid by now
+        return None
+    return ProcessUsage(sum(map(int, fields[11:15])) / _TICKS, max(int(fields[21]), 0) * _PAGE)
 
 
 def command_line(process: ProcessId) -> str:

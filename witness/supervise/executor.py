@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Collection, Iterable
@@ -13,10 +14,11 @@ from witness.clock import Clock
 from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import JournalError, SpawnError, WitnessError
+from witness.files import replace_file
 from witness.gastown.adoption import hide_from_hooks
 from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.launch.polecat import reported_processes
+from witness.launch.polecat import LAST_LINES, LAST_SCREEN, reported_processes
 from witness.launch.sidecar_pool import SidecarPool
 from witness.names import MARKER_VARIABLE, GroupId
 from witness.nuke.target import Target, foreign_to, target
@@ -258,6 +260,25 @@ class Executor:
             return target(group, [], [])
         started = self._reported(group.id)
         return target(group, members, self._journal.groups.seen(run) | started)
+
+    def keep_screens(self, runs: Collection[str]) -> None:
+        """Leave the last lines of these groups' screens in their folders, before they are ended.
+
+        An agent that ends by itself has its reaper for that; one that is ended clears its screen, or is killed.
+        """
+        groups = [group for run in runs if (group := self._journal.groups.get(run))]
+        try:
+            panes = self._tmux.panes()
+            standing = {pane.id for pane in panes} | {pane.session for pane in panes}
+            places = sorted({group.pane for group in groups} & standing)
+            shown = self._tmux.last_lines(places, LAST_LINES) if places else {}
+        except WitnessError:
+            return  # tmux does not answer; nothing is worth keeping a group alive for
+        for group in groups:
+            text, path = shown.get(group.pane, "").rstrip(), self._town.run_dir(group.id.run) / LAST_SCREEN
+            if text and not path.exists():
+                with contextlib.suppress(OSError):
+                    replace_file(path, text + "\n", durable=False, below=path.parent.parent)
 
     def _reported(self, group: GroupId) -> set[ProcessId]:
         return set(reported_processes(self._town.run_dir(group.run), group.marker).values())

@@ -22,6 +22,8 @@ from witness.supervise.states import GroupEvent
 
 AGENT_DEAD, SESSION_GONE, ORPHANS, DONE_STUCK, HUNG = "agent-dead", "session-gone", "orphans", "done-stuck", "hung"
 SPAWN_FAILED = "spawn-failed"
+# The share of one core that a tree uses on the average while it is at work; a client that only draws uses less.
+_AT_WORK = 0.05
 
 
 def plan(snapshot: Snapshot) -> list[Action]:
@@ -146,20 +148,35 @@ def _plan_living(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Ite
 
 
 def _plan_silence(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iterator[Action]:
-    """Tell a hung agent by its silence: no event, no heartbeat, no output for the whole limit."""
+    """Tell a hung agent by its silence: no event, no heartbeat, no output and no work for the whole limit."""
     group = fact.group
-    token, known_at = group.run_state.activity, group.run_state.activity_at
+    (token, used), known_at = _signs(group.run_state.activity), group.run_state.activity_at
     at = snapshot.now if known_at is None else known_at
-    if fact.activity != token or snapshot.late:
+    silent = snapshot.now - at
+    # A long build says nothing: what it uses of the processor since the last sign of life is one, too.
+    works = (
+        silent > settings.hung_after
+        and fact.used is not None
+        and used is not None
+        and fact.used - used >= _AT_WORK * silent
+    )
+    if fact.activity != token or snapshot.late or works:
         # After a late look the count begins anew: the silence may have been the machine's.
-        yield ChangeRunState(group.id.run, {"activity": fact.activity, "activity_at": snapshot.now})
-        if group.zombie == HUNG and fact.activity != token:
+        signs = fact.activity if fact.used is None else f"{fact.activity}@{fact.used:.2f}"
+        yield ChangeRunState(group.id.run, {"activity": signs, "activity_at": snapshot.now})
+        if group.zombie == HUNG and (fact.activity != token or works):
             yield from _recovered(group)
-    elif snapshot.now - at > settings.hung_after:
+    elif silent > settings.hung_after:
         if group.zombie != HUNG:
             yield ReportZombie(group.id.run, HUNG)
         if settings.nuke_hung:
             yield from _end_zombie(group, HUNG)
+
+
+def _signs(recorded: str) -> tuple[str, float | None]:
+    """The token of the last sign of life, and the processor time that the tree had used by then."""
+    token, at, used = recorded.rpartition("@")
+    return (token, float(used)) if at else (recorded, None)
 
 
 def _recovered(group: Group) -> Iterator[Action]:

@@ -101,6 +101,7 @@ class Reconciler:
         targets = [goal for run, reason in nukes if (goal := self.actor.begin_nuke(run, reason))]
         if not targets:
             return []
+        self.actor.keep_screens([goal.run for goal in targets])
         results = self.actor.end(targets, self.grace(targets_runs(nukes)) if grace is None else grace)
         standing = self._sessions() if len(results) > 1 else None
         for result in results:

@@ -28,6 +28,7 @@ from witness.process.table import (
     is_alive,
     is_proven,
     process_name,
+    processor_seconds,
     read_table,
 )
 from witness.tmux import Pane, Tmux
@@ -69,6 +70,7 @@ class GroupFact:
         started: what the reaper reported, while the journal does not know it yet; empty when it reported a failure.
         busy: somebody else (its spawner, or whoever nukes it) is at work on it.
         activity: a token that changes whenever the agent gives a sign of life.
+        used: seconds of processor time that its tree has used; None without a deep look.
         strays: sidecars that run for this group without being on record, by name.
         descendants: everybody who belongs to it now; only from a deep look.
         seen: every descendant ever seen, as recorded.
@@ -81,6 +83,7 @@ class GroupFact:
     started: Mapping[str, ProcessId] | None = None
     busy: bool = False
     activity: str = ""
+    used: float | None = None
     strays: Mapping[str, ProcessId] = field(default_factory=dict)
     descendants: frozenset[ProcessId] = frozenset()
     seen: frozenset[ProcessId] = frozenset()
@@ -299,6 +302,7 @@ class SnapshotReader:
             fact.started,
             fact.busy,
             self._activity(group, pane),
+            processor_seconds(descendants),
             _strays(group.id, set(kinship.roots(descendants)) - recorded),
             frozenset(descendants),
             frozenset(seen),

@@ -1,0 +1,111 @@
+"""Polecats for people: a few lines each, whole at any width.
+
+Nothing is cut: what does not fit folds between words, and where the output is no terminal a line stays one line.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from witness.state.records import wall_of
+
+_COLOUR = {
+    "working": "green",
+    "waiting": "yellow",
+    "stuck": "red",
+    "dead": "red",
+    "RUNNING": "green",
+    "SPAWNING": "yellow",
+    "BACKOFF": "yellow",
+    "DEGRADED": "yellow",
+    "FAILED": "red",
+    "ZOMBIE": "red",
+    "LOST": "red",
+}
+# What an agent waits at, in words.
+_PLACES = {
+    "trust": "waits at the folder dialog",
+    "login": "waits for a login",
+    "onboarding": "waits at the first-start dialogs",
+    "permission": "waits for a permission",
+    "question": "waits for an answer",
+    "mcp": "waits at the dialog of an MCP server",
+    "limit": "waits: its limit is reached",
+    "network": "waits for the network",
+}
+
+
+def state_lines(state: Mapping[str, Any]) -> list[str]:
+    """A polecat of a state (its JSON form): itself first, then what belongs to it, indented."""
+    colour = _COLOUR.get(state["activity"])
+    name = click.style(state["address"], bold=True)
+    if state["ended"]:
+        told = "  ".join([name, click.style(state["activity"], fg=colour), state["ended"]["sentence"]])
+        return [told, f"  run {state['run']}  {state['workdir']}"]
+    lifecycle = click.style(state["lifecycle"], fg=_COLOUR.get(state["lifecycle"]))
+    head = [name, lifecycle, click.style(activity_words(state), fg=colour), f"pid {state['pid'] or '-'}"]
+    lines = ["  ".join(head + ([click.style(state["zombie"], fg="red")] if state["zombie"] else []))]
+    about = [f"up {length(state['uptime'])}"] if state["uptime"] is not None else []
+    about += [f"branch {state['branch']}"] if state["branch"] else []
+    about += [f"{state['memory'] / 2**20:.0f} MB"] if state["memory"] is not None else []
+    about += [f"channel {state['channel']}", f"session {state['session']}"]
+    lines.append("  " + "  ".join(about))
+    if state["task"]:
+        lines.append(f"  task: {state['task']}")
+    if state["last_action"]:
+        lines.append(f"  last: {state['last_action']['what']} ({length(state['last_action']['age'])} ago)")
+    for each in state["sidecars"]:
+        shown = click.style(each["state"], fg=_COLOUR.get(each["state"]))
+        text = f"  {each['name']}  {shown}  pid {each['pid'] or '-'}  restarts {each['restarts']}  injections {each['injections']}"  # noqa: E501
+        lines.append(text + (f"  mute: {each['mute']}" if each["mute"] else ""))
+    return lines
+
+
+def activity_words(state: Mapping[str, Any]) -> str:
+    """What an agent does, in a few words."""
+    waiting = state["waiting"]
+    if waiting:
+        since = f" for {length(time.time() - wall_of(waiting['since']))}" if waiting["since"] else ""
+        return f"{_PLACES.get(waiting['for'], 'waits')}{since}" + (
+            f": {waiting['question']}" if waiting["question"] else ""
+        )
+    if state["activity"] == "unknown":
+        return f"unknown: {state['why']}"
+    since = f" for {length(time.time() - wall_of(state['since']))}" if state["since"] else ""
+    return str(state["activity"]) + since + (f": {state['why']}" if state["activity"] == "stuck" else "")
+
+
+def length(seconds: float) -> str:
+    """A length of time in its two largest units."""
+    whole = max(int(seconds), 0)
+    for unit, size, below, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {unit}" + (f" {rest} {below}" if rest else "")
+    return f"{whole} s"
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print lines; on a terminal they fold between words, elsewhere each stays whole."""
+    wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for line in lines:
+        click.echo("\n".join(_folded(line, wide)) if wide else line)
+
+
+def _folded(line: str, wide: int) -> list[str]:
+    if len(click.unstyle(line)) <= wide:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    # Colours would be counted as text; what folds is shown without them. A word longer than a line stays whole, and the
+    # terminal itself goes on with it.
+    return textwrap.wrap(
+        click.unstyle(line), max(wide, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        drop_whitespace=True,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""One state of a town: what every view of it shows, and what programs read. See ``docs/state.md``."""

@@ -1,0 +1,294 @@
+"""Reading the state of a town: the journal, the processes, the screens and what the clients reported last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from witness.agents.channels import recorded_state
+from witness.agents.clients import ANY, client_for
+from witness.agents.screen import read_prompt, read_trouble
+from witness.clock import Clock, SystemClock
+from witness.config.town import Town
+from witness.errors import WitnessError
+from witness.events.spool_writer import CURRENT
+from witness.ipc.client import witness_process
+from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.process.identity import ProcessId
+from witness.process.table import GroupMembership, Markers, Table, is_alive, read_table, usage_of
+from witness.state.activity import Activity, Screen, activity_of
+from witness.state.ended import ended_state
+from witness.state.last_events import LastEvents, action_text, last_events
+from witness.state.records import Action, ActivityKind, PolecatState, SidecarState, TownState, rfc3339
+from witness.tmux import Pane, Tmux
+
+_LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
+_TASK = 200
+
+
+@dataclass
+class _Look:
+    """What is the same for all polecats of one reading."""
+
+    table: Table = field(default_factory=dict)
+    trees: Mapping[str, Collection[ProcessId]] = field(default_factory=dict)
+    screens: Mapping[str, Screen] = field(default_factory=dict)
+    injections: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    supervised: bool = False
+
+
+class StateReader:
+    """Reads the state of one town, again and again.
+
+    Args:
+        town: which.
+        journal: its journal; only read.
+        clock: time.
+    """
+
+    def __init__(self, town: Town, journal: Journal, clock: Clock | None = None) -> None:
+        self._town, self._journal, self._clock = town, journal, clock or SystemClock()
+        self._tmux = Tmux(*town.tmux_place)
+        self._markers = Markers()
+        self._used: dict[str, tuple[float, float]] = {}
+        self._events: dict[str, tuple[tuple[int, int], LastEvents]] = {}
+
+    def read(self, rig: str = "", ended: Iterable[Group] = ()) -> TownState:
+        """The town now.
+
+        Args:
+            rig: only its polecats; all when empty.
+            ended: runs that are shown beside the living ones.
+        """
+        living = self._journal.groups.living(rig)
+        members = self._journal.members.of_living()
+        states = self.polecats([(group, members.get(group.id.run, [])) for group in living])
+        states += [self.ended(group) for group in ended]
+        return TownState(rfc3339(self._clock.wall()), self._town_facts(), self.witness(), _machine(), tuple(states))
+
+    def witness(self) -> dict[str, object]:
+        """Whether a Witness runs."""
+        process = witness_process(self._town)
+        return {"running": process is not None, "pid": process.pid if process else None}
+
+    def _town_facts(self) -> dict[str, object]:
+        socket, directory = self._town.tmux_place
+        return {
+            "root": str(self._town.root),
+            "socket": socket,
+            "directory": directory or None,
+            "gas_town": self._town.gastown,
+        }
+
+    def polecats(self, groups: list[tuple[Group, list[Member]]]) -> list[PolecatState]:
+        """The states of living groups."""
+        if not groups:
+            return []
+        table = read_table()
+        kinship = GroupMembership(table, self._markers.marks(table))
+        trees = {
+            group.id.run: kinship.group(group.id.marker, {each.process for each in members if each.process})
+            for group, members in groups
+            if group.boot == self._clock.boot
+        }
+        look = _Look(
+            table,
+            trees,
+            self._screens(groups),
+            self._journal.decisions.injected_of_living(),
+            witness_process(self._town) is not None,
+        )
+        return [self._polecat(group, members, look) for group, members in groups]
+
+    def ended(self, group: Group) -> PolecatState:
+        """The state of a run that is over."""
+        members = self._journal.members.of(group.id.run)
+        return self._polecat(group, members, _Look())
+
+    # -- one polecat ------------------------------------------------------------------------------------------------
+
+    def _polecat(self, group: Group, members: list[Member], look: _Look) -> PolecatState:
+        run, over = group.id.run, group.state is GroupState.NUKED
+        agent = next((each for each in members if each.kind is MemberKind.AGENT), None)
+        living = bool(agent and not over and self._lives(group, agent, look))
+        events = self._last_events(run)
+        tree = look.trees.get(run, ())
+        memory, used, percent = (None, None, None) if over or not tree else self._usage(run, tree)
+        ended = ended_state(self._town, self._journal, group) if over or (agent and agent.process and not living) else None  # noqa: E501 # fmt: skip
+        lost = bool(agent and agent.process and not living and not over)
+        activity = self._activity(group, living, lost or over, events, look.screens.get(run))
+        last = events.actions[-1] if events.actions else None
+        now = self._clock.wall()
+        channel = recorded_state(
+            group.run_state.channel, group.run_state.channel_reason, self._run_dir(run) / "spool", now - group.created
+        )
+        ending = group.state in (GroupState.NUKING, GroupState.NUKED)
+        return PolecatState(
+            address=group.id.address,
+            polecat=group.id.polecat,
+            rig=group.id.rig,
+            run=run,
+            session=group.session,
+            lifecycle=str(GroupState.ZOMBIE if lost and not ending else group.state),
+            zombie=group.zombie or ("agent-dead" if lost and not ending else ""),
+            activity=str(activity.kind),
+            since=rfc3339(activity.since) if activity.since else None,
+            why=activity.why,
+            waiting=activity.waiting,
+            last_action=Action(rfc3339(last.time), round(max(now - last.time, 0.0), 1), action_text(last.payload)) if last else None,  # noqa: E501
+            task=_first_line(group.run_state.task),
+            workdir=group.workdir,
+            branch=_branch(group.workdir),
+            molecule=group.molecule,
+            started=rfc3339(group.created),
+            uptime=round(max(now - group.created, 0.0), 1) if living else None,
+            pid=agent.process.pid if living and agent and agent.process else None,
+            agent=group.agent,
+            client=client_for(group.agent).name,
+            channel=str(channel.channel),
+            memory=memory,
+            cpu_seconds=used,
+            cpu_percent=percent,
+            sidecars=tuple(
+                self._sidecar(group, each, look) for each in members if each.kind is MemberKind.SIDECAR
+            ),
+            ended=ended,
+        )  # fmt: skip
+
+    def _lives(self, group: Group, member: Member, look: _Look) -> bool:
+        return bool(member.process and group.boot == self._clock.boot and is_alive(member.process, look.table))
+
+    def _activity(self, group: Group, living: bool, gone: bool, events: LastEvents, screen: Screen | None) -> Activity:
+        if gone:
+            done = group.intent is Intent.DONE or (group.intent is Intent.NUKE and group.intent_note == "done")
+            return Activity(ActivityKind.DONE if done else ActivityKind.DEAD, None, "its agent has ended")
+        if not living:
+            return Activity(ActivityKind.UNKNOWN, None, "it is being started")
+        return activity_of(events, screen)
+
+    def _sidecar(self, group: Group, member: Member, look: _Look) -> SidecarState:
+        alive = self._lives(group, member, look)
+        state, mute = str(member.state), ""
+        over = group.state is GroupState.NUKED
+        if member.state is MemberState.RUNNING and not alive and not over:
+            state = str(MemberState.LOST)
+            mute = "its process is gone" + (
+                "" if look.supervised else "; no Witness runs to replace it: gt witness start"
+            )
+        elif over:
+            state = str(MemberState.STOPPED if member.state is MemberState.RUNNING else member.state)
+        elif self._town.stopped(group.id.rig):
+            mute = "an emergency stop stands"
+        elif member.state is not MemberState.RUNNING:
+            mute = member.note or f"it is {state}"
+        else:
+            mute = self._journal.sidecars.get(member.run, member.name).lack
+        return SidecarState(
+            name=member.name,
+            type=member.type,
+            state=state,
+            pid=member.process.pid if alive and member.process and member.state in _LIVE else None,
+            mute=mute,
+            restarts=member.restarts,
+            injections=self._injections(group, member, look),
+        )
+
+    def _injections(self, group: Group, member: Member, look: _Look) -> int:
+        if group.state is GroupState.NUKED:
+            return len(self._journal.decisions.injected(member.run, member.name))
+        return look.injections.get((member.run, member.name), 0)
+
+    # -- the world --------------------------------------------------------------------------------------------------
+
+    def _run_dir(self, run: str) -> Path:
+        return self._town.run_dir(run)
+
+    def _screens(self, groups: list[tuple[Group, list[Member]]]) -> dict[str, Screen]:
+        try:
+            panes = self._tmux.panes()
+            mine: dict[str, Pane] = {}
+            by_pid = {pane.pid: pane for pane in panes}
+            # The oldest pane of a session is the one that it was made with.
+            by_session = {pane.session: pane for pane in sorted(panes, key=lambda each: -each.age)}
+            for group, members in groups:
+                reaper = next((each.process for each in members if each.name == "reaper" and each.process), None)
+                pane = by_pid.get(reaper.pid) if reaper else None
+                if pane or (pane := by_session.get(group.session)):
+                    mine[group.id.run] = pane
+            shown = self._tmux.screens([pane.id for pane in mine.values()])
+        except WitnessError:
+            return {}  # tmux does not answer: nothing is known of any screen
+        found = {}
+        for group, _ in groups:
+            pane = mine.get(group.id.run)
+            if pane and (text := shown.get(pane.id)) is not None:
+                client = client_for(group.agent)
+                trouble = read_trouble(text) if client is not ANY else None
+                found[group.id.run] = Screen(read_prompt(text, client), trouble, float(pane.activity))
+        return found
+
+    def _last_events(self, run: str) -> LastEvents:
+        spool = self._run_dir(run) / "spool"
+        stamp = _stamp(spool / CURRENT)
+        known = self._events.get(run)
+        if known is None or known[0] != stamp:
+            known = self._events[run] = (stamp, last_events(spool))
+        return known[1]
+
+    def signs(self, runs: Iterable[str]) -> tuple[tuple[int, int], ...]:
+        """What changes whenever a client of these runs reports something; microseconds a run."""
+        return tuple(_stamp(self._run_dir(run) / "spool" / CURRENT) for run in runs)
+
+    def _usage(self, run: str, tree: Collection[ProcessId]) -> tuple[int, float, float | None]:
+        usages = [usage for usage in map(usage_of, tree) if usage]
+        used, now = sum(each.processor for each in usages), self._clock.monotonic()
+        before = self._used.get(run)
+        self._used[run] = (now, used)
+        percent = None
+        if before and now > before[0]:
+            percent = round(max(used - before[1], 0.0) / (now - before[0]) * 100, 1)
+        return sum(each.memory for each in usages), round(used, 2), percent
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return (0, 0)
+    return (status.st_ino, status.st_size)
+
+
+def _first_line(task: str) -> str:
+    line = next((line.strip() for line in task.splitlines() if line.strip()), "")
+    line = "".join(each if each.isprintable() else " " for each in line)
+    return line if len(line) <= _TASK else f"{line[: _TASK - 1]}…"
+
+
+def _branch(workdir: str) -> str:
+    """The branch that is checked out there, read without git: a program for each polecat would cost too much."""
+    folder = Path(workdir)
+    for place in (folder, *folder.parents):
+        dot = place / ".git"
+        try:
+            if dot.is_file():  # a worktree: the file says where its own folder is
+                target = dot.read_text()[:4096].removeprefix("gitdir:").strip()
+                dot = place / target
+            head = (dot / "HEAD").read_text()[:1024].strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:12]
+    return ""
+
+
+def _machine() -> dict[str, object]:
+    memory = psutil.virtual_memory()
+    return {
+        "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "memory_total": memory.total,
+        "memory_available": memory.available,
+    }
