@@ -91,7 +91,9 @@ class StateReader:
         table = read_table()
         kinship = GroupMembership(table, self._markers.marks(table))
         trees = {
-            group.id.run: kinship.group(group.id.marker, {each.process for each in members if each.process})
+            group.id.run: kinship.group(
+                group.id.marker, {each.process for each in members if each.process}, pane=group.run_state.pane
+            )
             for group, members in groups
             if group.boot == self._clock.boot
         }
