@@ -165,7 +165,7 @@ class Daemon:
         self._reconciler.nursery.key = key
         if isinstance(error, JournalMovedError):
             adopted = rebuild(self._town)
-            _say(f"the journal was taken away; recorded anew from what lives: {', '.join(adopted) or 'no polecat'}")
+            say(f"the journal was taken away; recorded anew from what lives: {', '.join(adopted) or 'no polecat'}")
 
     # -- one turn ---------------------------------------------------------------------------------------------------
 
