@@ -8,6 +8,7 @@ import shlex
 from tests.real.conftest import Place
 from tests.supervise.command import GT, gt
 from tests.supervise.test_witness import until
+from witness.journal import GroupState
 
 WAITS = ["sleep", "60"]
 
@@ -52,3 +53,11 @@ def test_a_polecat_is_asked_before_it_ends_another(place: Place) -> None:
     assert place.witness.find("other")
     told = inside(place, "y", f"cd {place.work}; {shlex.join([*GT, 'polecat', 'nuke', 'other', '--force'])}")
     assert told.endswith("\n0\n"), told
+
+
+def test_a_polecat_is_done_with_its_own_work_alone(place: Place) -> None:
+    other = place.spawn("other", WAITS, daemon=True)
+    forged = f"GT_WITNESS_GROUP={other.group.marker} {shlex.join([*GT, 'done'])}"
+    place.spawn("x", ["sh", "-c", f"cd {place.work}; {forged}; sleep 60"], daemon=True)
+    until(lambda: place.witness.find("x", ended=True).state is GroupState.NUKED, "it was not done itself")
+    assert place.witness.find("other").state is not GroupState.NUKED

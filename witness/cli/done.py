@@ -8,6 +8,7 @@ import sys
 import click
 
 from witness.api import Witness
+from witness.api.messages import group_around
 from witness.cli.context import own_group
 from witness.cli.gas_town import done_there
 from witness.config.town import Town
@@ -43,6 +44,9 @@ def done(ctx: click.Context, status: str) -> None:
     group = own_group()
     town = Town.find()
     with Witness(town, patience=_PATIENCE) as witness:
+        # What the environment says, an agent can change: a polecat is done with its own work alone.
+        if (here := group_around(witness.journal)) and not here.run_state.followed:
+            group = here.id
         group = group or _followed(witness)
         if group is None:
             raise click.UsageError("gt done is for polecats: GT_WITNESS_GROUP is not set here")
