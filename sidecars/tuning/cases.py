@@ -12,7 +12,7 @@ from witness.errors import DeclarationError, Problem
 
 CASES_FILE = "cases.yaml"
 _SHARED = ("argument", "files", "task", "variables", "prompt", "type")
-_OWN = ("name", "event", "events", "expect", "needs", "say")
+_OWN = ("name", "event", "events", "expect", "needs", "knowable", "say", "not_say")
 # What was seen of the event, as the spool has it; beside the only event, or in each of several.
 EFFECTS = ("changed", "created", "removed", "generated", "exit")
 
@@ -28,6 +28,7 @@ class Case:
         signal: whether something should be said.
         needs: the judge without which it cannot be known, empty when rules suffice.
         say: a text that must stand in what is said, empty when any will do.
+        not_say: a text that must not stand there.
         argument, task, variables, prompt: as the sidecar would have them.
         files: the project's files by path.
     """
@@ -38,6 +39,7 @@ class Case:
     signal: bool
     needs: str = ""
     say: str = ""
+    not_say: str = ""
     argument: str = ""
     task: str = ""
     prompt: str = ""
@@ -92,6 +94,8 @@ def _case(document: Document, raw: Any, shared: Mapping[str, Any], index: int, p
         events = [{**raw["event"], **{key: raw[key] for key in EFFECTS if key in raw}}]
     if raw.get("expect") not in ("signal", "silent"):
         problems.append(document.problem("one of signal, silent", f"{at}.expect"))
+    if raw.get("knowable", "rules") not in ("rules", "model"):
+        problems.append(document.problem("one of rules, model", f"{at}.knowable"))
     if not isinstance(raw.get("name"), str):
         problems.append(document.problem("is missing", f"{at}.name"))
     if len(problems) > before:
@@ -102,8 +106,9 @@ def _case(document: Document, raw: Any, shared: Mapping[str, Any], index: int, p
         type=str(both["type"]),
         events=tuple(events),
         signal=raw["expect"] == "signal",
-        needs=str(raw.get("needs", "")),
+        needs=str(raw.get("needs", "model" if raw.get("knowable") == "model" else "")),
         say=str(raw.get("say", "")),
+        not_say=str(raw.get("not_say", "")),
         argument=str(both.get("argument", "")),
         task=str(both.get("task", "")),
         prompt=str(both.get("prompt", "")),

@@ -26,6 +26,9 @@ from witness.events.spool_reader import SpooledEvent
 from witness.names import GroupId
 from witness.process.identity import ProcessId
 
+# What of a case's event is no input of the tool.
+_NOT_GIVEN = frozenset(["tool", "failed", "response", "output", "subagent", "cwd", *EFFECTS])
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -48,7 +51,10 @@ class Result:
     @property
     def right(self) -> bool:
         """Whether it did as labelled, in words that hold what they should."""
-        return self.spoke == self.case.signal and (not self.spoke or self.case.say in self.message)
+        if not self.spoke or not self.case.signal:
+            return self.spoke == self.case.signal
+        worded = self.case.say in self.message
+        return worded and not (self.case.not_say and self.case.not_say in self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
         root = Path(folder).resolve()
         assignment = assignment_of(case, root)
         parts = build_components(kind, gather(kind, assignment), settings, Path(assignment.workdir))
-        moments = [_moment(at, event) for at, event in enumerate(case.events)]
+        moments = [_moment(at, event, Path(assignment.workdir)) for at, event in enumerate(case.events)]
         judge = _Timed(parts.judge)
         try:
             done = replay(replace(parts, judge=judge), assignment, moments)
@@ -107,7 +113,7 @@ def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
     return Result(
         case=case,
         spoke=bool(done.spoken),
-        message=done.spoken[0].message if done.spoken else silent,
+        message="\n".join(each.message for each in done.spoken) if done.spoken else silent,
         seconds=judge.seconds,
         dollars=done.dollars,
     )
@@ -138,20 +144,25 @@ class _Timed:
             self.seconds += self._clock.monotonic() - began
 
 
-def _moment(at: int, event: Mapping[str, Any]) -> RecordedEvent:
-    id, time, payload = f"e{at}", 1_000.0 + at, payload_of(event)
-    effects = Effects.from_json(event) if any(key in event for key in EFFECTS) else None
+def _moment(at: int, event: Mapping[str, Any], workdir: Path) -> RecordedEvent:
+    """A case's event as it would stand in a spool: with what was seen of the call, where the case says it."""
+    time, id, payload = 1_000.0 + at, f"e{at}", payload_of(event)
+    effects = None
+    if any(key in event for key in EFFECTS):
+        before = str(workdir / str(event.get("cwd", "")))
+        payload["cwd"] = before
+        effects = Effects.from_json({**event, "cwd_before": before})
     return RecordedEvent(time, id, payload, event=SpooledEvent(id, time, payload, effects=effects))
 
 
 def payload_of(event: Mapping[str, Any]) -> dict[str, Any]:
     """What a hook would have been given for a case's event."""
-    own = ("tool", "failed", "response", "subagent", "cwd", *EFFECTS)
+    failed = event.get("failed") or event.get("exit")
     payload = {
-        "hook_event_name": "PostToolUseFailure" if event.get("failed") else "PostToolUse",
+        "hook_event_name": "PostToolUseFailure" if failed else "PostToolUse",
         "tool_name": event["tool"],
-        "tool_input": {key: value for key, value in event.items() if key not in own},
-        "tool_response": event.get("response", ""),
+        "tool_input": {key: value for key, value in event.items() if key not in _NOT_GIVEN},
+        "tool_response": event.get("response", event.get("output", "")),
     }
     if event.get("subagent"):
         payload["agent_id"], payload["agent_type"] = "1", event["subagent"]
