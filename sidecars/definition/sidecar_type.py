@@ -55,6 +55,11 @@ class Rule:
         opens, writes, touches: a file that the action opened, wrote, or either, matches one of these.
         writes_outside, touches_outside: such a file matches none of these.
         but_not: files that never count for this rule.
+        runs: patterns (``sidecars.syntax.command_pattern``) one of which a program matches that surely ran.
+        creates: a file that did not stand there before matches one of these globs.
+        named: an expression found in the name of a newly defined function.
+        adds_dependency: the new text of a manifest names a package that the replaced text did not.
+        block_has: an expression that the block which is lacked has in its text.
         command, text, output: expressions found in the shell command, in the new text, in the tool's answer.
         code, comments: expressions found in the code, in the comments of the new text; files whose language is not
             known, documents among them, have neither.
@@ -82,6 +87,11 @@ class Rule:
     writes_outside: tuple[str, ...] = ()
     touches_outside: tuple[str, ...] = ()
     but_not: tuple[str, ...] = ()
+    creates: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    named: str = ""
+    adds_dependency: bool = False
+    block_has: str = ""
     command: str = ""
     text: str = ""
     output: str = ""

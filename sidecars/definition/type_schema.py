@@ -48,6 +48,15 @@ def _strings(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _patterns(value: Any) -> tuple[str, ...]:
+    from sidecars.syntax.command_pattern import CommandPattern
+
+    found = _strings(value)
+    for each in found:
+        CommandPattern(each)
+    return found
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("must be true or false")
@@ -123,6 +132,10 @@ RULE_FIELDS: Mapping[str, Field] = {
     "writes_outside": Field(_strings, _TEXTS, "a file that was written matches none of these"),
     "touches_outside": Field(_strings, _TEXTS, "a file that was opened or written matches none of these"),
     "but_not": Field(_strings, _TEXTS, "files that never count for this rule"),
+    "creates": Field(_strings, _TEXTS, "a file that was made anew matches one of these globs"),
+    "runs": Field(_patterns, _TEXTS, "a program ran that matches one of these, as 'git push -f|--force'"),
+    "named": Field(_string, _PATTERN, "found in the name of a new function"),
+    "adds_dependency": Field(_flag, {"type": "boolean"}, "a manifest names a package that it did not name before"),
     "command": Field(_string, _PATTERN, "found in the shell command"),
     "text": Field(_string, _PATTERN, "found in the text that was written"),
     "output": Field(_string, _PATTERN, "found in the tool's answer"),
@@ -132,6 +145,7 @@ RULE_FIELDS: Mapping[str, Field] = {
     "lines_over": Field(_whole(0, 100_000), {"type": "integer", "minimum": 0}, "more lines were written than this"),
     "function_over": Field(_whole(1, 100_000), {"type": "integer", "minimum": 1}, "a new function has more lines"),
     "lacks_block": Field(_string, _TEXT, "the polecat's prompt has no block of this type, and there is one to give"),
+    "block_has": Field(_string, _PATTERN, "the block that the prompt lacks has this in its text"),
     "defines": Field(_one_of("@apis"), {"const": "@apis"}, "a name is defined anew that the argument's files define"),
     "given": Field(_string, _PATTERN, "the rule holds only where the sidecar's documents match this"),
     "confidence": Field(_confidence, _LEVEL, "how sure the rule is"),
@@ -142,7 +156,7 @@ RULE_FIELDS: Mapping[str, Field] = {
 }
 
 # What of a rule is a regular expression.
-EXPRESSIONS = ("command", "text", "output", "code", "comments", "unless", "given")
+EXPRESSIONS = ("command", "text", "output", "code", "comments", "named", "block_has", "unless", "given")
 
 FIELDS: Mapping[str, Field] = {
     "summary": Field(_string, _TEXT, "one line for people"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from sidecars.syntax.arguments import Use, use_of
-from sidecars.syntax.scope import Found, Scope
+from sidecars.syntax.scope import Found, Ran, Scope
 from sidecars.syntax.streams import Input
 from sidecars.syntax.words import UNKNOWN, Word, literal
 
@@ -59,6 +59,8 @@ class Commands:
     def __init__(self, found: Found, shell: Shell) -> None:
         self._found = found
         self._shell = shell
+        # The wrappers and runners of the command that is being read.
+        self._by: tuple[str, ...] = ()
 
     def run(self, words: list[Word], scope: Scope, given: Input, depth: int = 0) -> str | None:
         """Run one command.
@@ -83,6 +85,8 @@ class Commands:
         return self._program(name.rpartition("/")[2], words[1:], scope, given, depth)
 
     def _program(self, name: str, words: list[Word], scope: Scope, given: Input, depth: int) -> str | None:
+        if scope.sure:
+            self._found.ran.append(Ran((name, *(word.text or word.head for word in words)), self._by, given.text or ""))
         use = use_of(name, words)
         inner = scope.in_folder(use.folder) if use.folder is not None else replace(scope)
         if use.away:
@@ -100,7 +104,11 @@ class Commands:
                 self._first_of(use.line, own)
             return None
         if use.command is not None:
-            return self._carried(name, use, inner, given, depth)
+            outer, self._by = self._by, (*self._by, name)
+            try:
+                return self._carried(name, use, inner, given, depth)
+            finally:
+                self._by = outer
         if scope.sure and name not in _BUILTINS:
             self._found.tools.append(name)
         return self._passed_on(name, words, use, inner, given)

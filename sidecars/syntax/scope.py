@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One program that runs.
+
+    Args:
+        words: its base name, then what it was given; of a word that is not known, what it surely begins with.
+        by: the wrappers and runners that it was started by, the outermost first.
+        given: the text on its standard input, empty when that is not known.
+    """
+
+    words: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    given: str = ""
+
+
 @dataclass(slots=True)
 class Found:
     """What the line was seen to do so far, and the number of commands."""
@@ -21,15 +36,24 @@ class Found:
     opened: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
+    ran: list[Ran] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
     commands: int = 0
 
     def copy(self) -> Found:
-        return Found(list(self.opened), list(self.written), list(self.tools), list(self.texts), self.commands)
+        return replace(
+            self,
+            opened=list(self.opened),
+            written=list(self.written),
+            tools=list(self.tools),
+            ran=list(self.ran),
+            texts=list(self.texts),
+        )
 
     def put_back(self, known: Found) -> None:
         """Forget what was found since ``known`` was copied."""
         self.opened, self.written, self.tools, self.texts = known.opened, known.written, known.tools, known.texts
+        self.ran = known.ran
 
 
 @dataclass(slots=True)

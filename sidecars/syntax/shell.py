@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sidecars.syntax.commands import Commands, NotShellError
 from sidecars.syntax.grammars import parse
-from sidecars.syntax.scope import Found, Scope
+from sidecars.syntax.scope import Found, Ran, Scope
 from sidecars.syntax.streams import Input, Redirects, is_herestring, read_redirects
 from sidecars.syntax.words import Word, literal, read_word, text_of
 
@@ -37,6 +37,7 @@ class ShellReading:
     Args:
         opened: files that are read, joined to the folder that the line had changed to; ``~`` is left as it is.
         may_write: files that are made, changed or removed, likewise.
+        ran: the programs that run with what they are given, wrappers and runners too.
         tools: the programs that run, by base name; wrappers, runners and the shell's own commands left out.
         texts: what is written out in the line itself and goes into a file: (path, text).
         folder: where the shell stands at the end, seen from where it began; None when that is not known.
@@ -47,6 +48,7 @@ class ShellReading:
     tools: tuple[str, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
     folder: str | None = field(default="", compare=False)
+    ran: tuple[Ran, ...] = field(default=(), compare=False)
 
 
 def read_shell(line: str) -> ShellReading:
@@ -64,6 +66,7 @@ def read_shell(line: str) -> ShellReading:
         tuple(dict.fromkeys(found.tools)),
         tuple(found.texts),
         scope.folder,
+        tuple(found.ran),
     )
 
 

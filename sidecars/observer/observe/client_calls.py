@@ -92,6 +92,7 @@ _PATCH_MADE = re.compile(r"^\*\*\* Add File: (.+)$|^\*\*\* Move to: (.+)$", re.M
 _PATCH_GONE = re.compile(r"^\*\*\* Delete File: (.+)$", re.MULTILINE)
 _PATCH_MOVED = re.compile(r"^\*\*\* Update File: (.+)\n\*\*\* Move to: ", re.MULTILINE)
 _PATCH_ADDED = re.compile(r"^\+(?!\+\+)(.*)$", re.MULTILINE)
+_PATCH_TAKEN = re.compile(r"^-(?!--)(.*)$", re.MULTILINE)
 _PATCH_BY_SHELL = re.compile(r"\s*(?:cd\s+(?P<folder>[\w./~-]+)\s*&&\s*)?apply_patch\s", re.ASCII)
 _PATCH_DONE = "Success. Updated the following files:"
 # Gemini CLI tells a command's exit status in its text for the model, behind the output; Codex a patch's before it.
@@ -179,6 +180,15 @@ class Call:
                 if isinstance(value := edit.get(key), str):
                     added += _added(before, value)
         return "\n".join([*added, *_PATCH_ADDED.findall(self.patch)])
+
+    def old_text(self) -> str:
+        """What stood where a writing tool has put its text, as far as the call and its answer say it."""
+        if self.failed or self.tool not in WRITERS:
+            return ""
+        edits = self.given.get("edits")
+        parts = [self.given, *(edits if isinstance(edits, list) else [])]
+        old = [_first(edit, _BEFORE) for edit in parts if isinstance(edit, Mapping)]
+        return "\n".join([*filter(None, old), *_PATCH_TAKEN.findall(self.patch)]) or _original(self.response)
 
     def answer(self, limit: int) -> str:
         """The answer's text, whatever shape the tool gives it; a huge one is not copied whole.

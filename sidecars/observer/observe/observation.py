@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sidecars.syntax.scope import Ran
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -23,7 +25,9 @@ class Observation:
         seen: how ``written`` is known: ``effect`` it was looked at, ``client`` the client's tool says so, ``read``
             the command says so, and it holds if the command did it.
         command: the shell command, empty for other tools.
+        ran: the programs that it surely ran, if it succeeded.
         text: what it wrote (new text only), empty when nothing.
+        replaced: the text in whose place ``text`` was put, as far as the client says it.
         lines_written: number of non-blank lines in ``text``.
         output: what the tool answered, without our own words and without system reminders.
         subagent: type of the subagent that did it, empty for the agent itself.
@@ -44,7 +48,9 @@ class Observation:
     generated: tuple[str, ...] = ()
     seen: str = "client"
     command: str = ""
+    ran: tuple[Ran, ...] = ()
     text: str = ""
+    replaced: str = ""
     lines_written: int = 0
     output: str = ""
     subagent: str = ""

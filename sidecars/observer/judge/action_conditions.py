@@ -1,0 +1,78 @@
+"""Conditions of rules about what an action was: programs that ran, files that were made, packages that were added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sidecars.definition.sidecar_type import Rule
+from sidecars.observer.context.definitions import new_definitions
+from sidecars.observer.judge.path_matcher import PathSet
+from sidecars.observer.observe.observation import Observation
+from sidecars.syntax.command_pattern import CommandPattern
+from sidecars.syntax.manifests import packages
+from witness.expressions import Expression
+
+# A condition looks at an action and gives all that it found there; nothing when it does not hold.
+Values = dict[str, str]
+Condition = Callable[[Observation], Sequence[Values]]
+_LONGEST = 160
+
+
+def action_conditions(rule: Rule) -> list[Condition]:
+    """The rule's conditions of this kind, the cheapest first."""
+    conditions: list[Condition] = []
+    if rule.runs:
+        conditions.append(_runs(rule.runs))
+    if rule.creates:
+        conditions.append(_creates(rule))
+    if rule.adds_dependency:
+        conditions.append(_adds_dependency)
+    if rule.named:
+        conditions.append(_named(rule.expression("named")))
+    return conditions
+
+
+def _runs(texts: Sequence[str]) -> Condition:
+    patterns = [CommandPattern(text) for text in texts]
+
+    def condition(seen: Observation) -> Sequence[Values]:
+        return [
+            {"ran": " ".join(" ".join(ran.words).split())[:_LONGEST]}
+            for ran in seen.ran
+            if any(pattern.matches(ran) for pattern in patterns)
+        ][:1]
+
+    return condition
+
+
+def _creates(rule: Rule) -> Condition:
+    chosen = PathSet(rule.creates)
+    excepted = PathSet(rule.but_not)
+
+    def condition(seen: Observation) -> Sequence[Values]:
+        made = seen.created
+        if not made and seen.tool == "Write" and not seen.replaced:  # a client that does not say whether it is new
+            made = seen.written
+        return [{"path": path, "set": str(chosen)} for path in made if path in chosen and path not in excepted]
+
+    return condition
+
+
+def _adds_dependency(seen: Observation) -> Sequence[Values]:
+    found = []
+    for path in seen.written:
+        if seen.text:
+            new = packages(path, seen.text) - packages(path, seen.replaced)
+            found += [{"path": path, "name": name} for name in sorted(new)]
+    return found
+
+
+def _named(expression: Expression) -> Condition:
+    def condition(seen: Observation) -> Sequence[Values]:
+        return [
+            {"name": each.name, "match": each.name}
+            for each in new_definitions(seen.written, seen.text)
+            if each.kind in ("function", "method") and expression.search(each.name)
+        ]
+
+    return condition
