@@ -9,6 +9,7 @@ from itertools import product
 from sidecars.definition.sidecar_type import Rule, tool_filter
 from sidecars.observer.context.context import Context
 from sidecars.observer.context.definitions import code_of, comments_of, defined_anew, new_definitions
+from sidecars.observer.judge.action_conditions import action_conditions
 from sidecars.observer.judge.path_matcher import PathSet, path_set
 from sidecars.observer.judge.template import fill
 from sidecars.observer.judge.verdict import Verdict
@@ -139,11 +140,14 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
         content = material.library.get(block, "")
         if material.blocks is None or block in material.blocks or not content:
             return None
+        if rule.block_has and not rule.expression("block_has").search(content):
+            return None
         conditions.append(lambda seen: [{"block": block, "content": content}])
     paths = _path_conditions(rule, material)
     if paths is None:
         return None
     conditions += paths
+    conditions += action_conditions(rule)
     content_conditions = _content_conditions(rule, material)
     if content_conditions is None:
         return None
