@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import PurePosixPath
 
 from sidecars.syntax.definition import Definition
 from sidecars.syntax.languages import (
@@ -52,7 +53,8 @@ def offered(path: str, text: str) -> dict[str, str]:
 def defined_anew(written: tuple[str, ...], text: str, names: Mapping[str, str]) -> Iterator[tuple[Definition, str]]:
     """What a new text defines though the project offers it elsewhere, with where that is.
 
-    Documents, tests and generated files define nothing; where a name is at home it may be edited.
+    Documents, tests and generated files define nothing; where a name is at home it may be edited, and what is built on
+    the one that there is does not repeat it.
 
     Args:
         written: the files that the text went into.
@@ -63,8 +65,17 @@ def defined_anew(written: tuple[str, ...], text: str, names: Mapping[str, str]) 
         return
     for each in _told(new_definitions(written, text)):
         home = names.get(fold(each.name))
-        if home and home.rpartition(" in ")[2] not in written:
+        if home and home.rpartition(" in ")[2] not in written and not _calls(written, text, each, home):
             yield each, home
+
+
+def _calls(written: tuple[str, ...], text: str, found: Definition, home: str) -> bool:
+    """Whether a definition is built on the one that it seems to repeat: ``return prices.parse_cents(text)``."""
+    name, _, path = home.partition(" in ")
+    place = PurePosixPath(path)
+    module = "|".join(re.escape(part) for part in (place.stem, place.parent.name) if part)
+    body = (code_of(written, text) or "").splitlines()[found.first - 1 : found.last]
+    return re.search(rf"\b(?:{module})\s*(?:\.|::)\s*{re.escape(name)}\b", "\n".join(body)) is not None
 
 
 @lru_cache(maxsize=4)
