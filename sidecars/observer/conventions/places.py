@@ -1,0 +1,206 @@
+"""Where a sentence holds: languages, folders, tests, and what it excepts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sidecars.definition.sidecar_type import Rule
+from sidecars.observer.conventions.sentences import Sentence, spans
+
+_LANGUAGES: Mapping[str, tuple[str, ...]] = {
+    "python": ("*.py", "*.pyi"),
+    "typescript": ("*.ts", "*.tsx", "*.mts", "*.cts"),
+    "javascript": ("*.js", "*.jsx", "*.mjs", "*.cjs", "*.ts", "*.tsx"),
+    "go": ("*.go",),
+    "golang": ("*.go",),
+    "rust": ("*.rs",),
+    "java": ("*.java",),
+    "kotlin": ("*.kt",),
+    "ruby": ("*.rb",),
+    "css": ("*.css", "*.scss", "*.less"),
+    "sql": ("*.sql",),
+    "shell": ("*.sh", "*.bash"),
+    "bash": ("*.sh", "*.bash"),
+    "react": ("*.jsx", "*.tsx"),
+    "swift": ("*.swift",),
+    "php": ("*.php",),
+}
+_LANGUAGE = re.compile(
+    r"(?:^|\bin\s+)(?:all\s+|our\s+|the\s+)?(" + "|".join(_LANGUAGES) + r")(?:\s+(?:code|files?|modules?))?\s*(?::|,|$|\))",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"^\W*(?:the\s+)?(" + "|".join(_LANGUAGES) + r")\b(?:\s+(?:code|style|rules|conventions|files?))?\W*$", re.I)
+TESTS = (
+    "tests/", "test/", "__tests__/", "spec/", "specs/", "e2e/", "test_*.py", "*_test.py", "conftest.py", "*_test.go",
+    "*.test.*", "*.spec.*", "*Test.java", "*Tests.java", "*_spec.rb",
+)  # fmt: skip
+_KNOWN: Mapping[str, tuple[str, ...]] = {
+    r"(?:unit\s+|integration\s+)?tests?(?:\s+(?:code|files?|suites?|helpers?))?|specs?": TESTS,
+    r"scripts?(?:\s+folder)?": ("scripts/", "script/", "bin/", "tools/"),
+    r"examples?": ("examples/", "example/"),
+    r"(?:the\s+)?(?:cli|command[- ]line)(?:\s+\w+)?": ("cli/", "**/cli.py", "**/cli/**", "**/__main__.py"),
+    r"migrations?": ("**/migrations/**",),
+    r"notebooks?": ("*.ipynb", "notebooks/"),
+    r"(?:the\s+)?docs?|documentation": ("docs/", "*.md", "*.rst"),
+    r"fixtures?": ("**/fixtures/**",),
+    r"benchmarks?": ("benchmarks/", "bench/"),
+    r"stories|storybook": ("*.stories.*",),
+    r"generated\s+(?:code|files?)": ("generated/", "**/generated/**", "*.gen.*", "*_pb2.py"),
+    r"vendor(?:ed)?(?:\s+code)?": ("vendor/", "third_party/"),
+    r"`?__main__`?": ("**/__main__.py",),
+    r"conf(?:ig(?:uration)?)?(?:\s+files?)?": ("*.config.*", "config/", "**/settings.py"),
+    r"type\s+(?:stubs?|declarations?)": ("*.pyi", "*.d.ts"),
+}
+_ARTICLES = r"(?:(?:the|our|all|any|your|its|a|unit|of|files?\s+(?:in|under|below)|anything\s+(?:in|under|below)|code\s+(?:in|under|below))\s+)*"
+# "outside of X", "except in X", "but not in X": X is excepted. "in X", "under X": it holds there alone.
+_EXCEPT = re.compile(
+    rf"\b(?:outside(?:\s+of)?|except(?:\s+(?:for|in|inside|within|under|from))*|but\s+(?:not\s+)?(?:in|for|from)|other\s+than(?:\s+in)?|apart\s+from(?:\s+in)?|aside\s+from(?:\s+in)?|excluding|save\s+for|unless(?:\s+it\s+is)?\s+in|only\s+(?:allowed\s+|permitted\s+|used\s+|ok\s+|fine\s+)?(?:in|inside|within)|belongs?\s+(?:only\s+)?in)\s+{_ARTICLES}(?=\S)",
+    re.IGNORECASE,
+)
+_ONLY = re.compile(rf"(?<!except )(?<!only )(?<!but )(?<!not )\b(?:in|inside|within|under|below|for)\s+{_ARTICLES}(?=\S)", re.IGNORECASE)
+# They are everywhere.
+_NOWHERE = re.compile(
+    r"(?:commit\w*|merged|production|prod|shipped|new|this|source|our|application|app|the)\s+(?:\w+\s+)?(?:code|crate|repo(?:sitory)?|project|codebase|package|branch|module)s?|code\s+review|reviews?|general|master|main|any\s+\w+\s*code|code|commits?|pull\s+requests?|PRs?|(?:the\s+)?(?:code\s*base|repo(?:sitory)?|project)",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"(?:\w+\s+){0,3}(?:code|modules?|packages?|files?|folder|directory)?\s*\(?(?=`)", re.IGNORECASE)
+_MORE = re.compile(r"\s*(?:,|and|or|,\s*and|,\s*or|/|&)\s+(?:in\s+|the\s+)*(?=`)", re.I)
+_PATH = re.compile(r"[\w.@*~-]*[/*][\w./@*{},\[\]-]*|\.?[\w-]+\.\w{1,5}|__\w+__(?:\.py)?|\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a sentence holds.
+
+    Args:
+        only: globs of the folders that it is about; none means everywhere.
+        files: globs of its languages' files; none means any.
+        but: globs that it excepts.
+        tests: it is about tests alone.
+        but_tests: tests are excepted.
+        spots: where the sentence speaks of places: what stands there is nothing that it forbids.
+    """
+
+    only: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+    tests: bool = False
+    but_tests: bool = False
+    spots: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def languages(self) -> bool:
+        """Whether it names languages."""
+        return bool(self.files)
+
+    @property
+    def given(self) -> bool:
+        """Whether it names any place."""
+        return bool(self.only or self.files or self.but or self.tests)
+
+    def put_on(self, rule: Rule) -> Rule:
+        """A rule that holds there only."""
+        if rule.runs and not (rule.writes or rule.creates or rule.changes):
+            return rule
+        but = self.but + (TESTS if self.but_tests else ())
+        wanted = self.only or (TESTS if self.tests else ())
+        if self.files and rule.writes and rule.writes != ("**",) and not rule.within:
+            kept = tuple(glob for glob in rule.writes if glob in self.files)
+            rule = replace(rule, writes=kept or rule.writes)
+        elif self.files and not (rule.creates or rule.changes or rule.adds_dependency):
+            rule = replace(rule, writes=self.files)
+        if wanted:
+            rule = replace(rule, within=wanted)
+        return replace(rule, but_not=(*rule.but_not, *but))
+
+
+def blanked(text: str, spots: Iterable[tuple[int, int]]) -> str:
+    """A text with some stretches blanked."""
+    for start, end in spots:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def places_of(sentence: Sentence) -> Places:
+    """Where a sentence holds, by its own words and the headings above it."""
+    text = sentence.text
+    marks = {start: (end, inner) for start, end, inner in spans(text)}
+    but: list[str] = []
+    only: list[str] = []
+    spots: list[tuple[int, int]] = []
+    tests = False
+    for expression, excepts in ((_EXCEPT, True), (_ONLY, False)):
+        for found in expression.finditer(text):
+            if any(start <= found.start() < end for start, end in spots):
+                continue
+            named, end = _named(text, found.end(), marks)
+            if not named:
+                continue
+            spots.append((found.start(), end))
+            if named == ("",):
+                continue
+            if excepts:
+                but += named
+            elif named == TESTS:
+                tests = True
+            else:
+                only += named
+    if re.match(r"\W*(?:unit\s+|integration\s+)?tests?\s+(?:must|should|do|never|may|are|have|use|can)\b", text, re.I):
+        tests = True
+    if any(re.match(r"\W*(?:unit\s+)?test(?:s|ing)?\W*$", heading, re.I) for heading in sentence.headings):
+        tests = True
+    files: tuple[str, ...] = ()
+    if found := _LANGUAGE.search(blanked(text, spots)):
+        files = _LANGUAGES[found[1].lower()]
+    else:
+        for heading in reversed(sentence.headings):
+            if found := _HEADING.match(heading):
+                files = _LANGUAGES[found[1].lower()]
+                break
+    return Places(tuple(only), files, tuple(but), tests, spots=tuple(sorted(spots)))
+
+
+def _named(text: str, at: int, marks: Mapping[int, tuple[int, str]]) -> tuple[tuple[str, ...], int]:
+    """The globs of the place that is named at a position, and where its name ends; nothing when it is none."""
+    rest = text[at:]
+    for words, globs in _KNOWN.items():
+        if found := re.match(rf"(?:{words})(?![\w`-])(?:\s*\(?(?=`))?", rest, re.I):
+            end = at + found.end()
+            if end in marks and (named := _globs(marks[end][1])):
+                return _further(text, marks[end][0], marks, named)
+            return _further(text, end, marks, globs)
+    if found := _NAMED.match(rest):
+        end = at + found.end()
+        if end in marks and (named := _globs(marks[end][1])):
+            close = marks[end][0]
+            return _further(text, close + (text[close : close + 1] == ")"), marks, named)
+    if found := _NOWHERE.match(rest):
+        return ("",), at + found.end()
+    if found := re.match(r"[\w.-]+/[\w./*-]*", rest):
+        return _globs(found[0]), at + found.end()
+    return (), at
+
+
+def _further(
+    text: str, end: int, marks: Mapping[int, tuple[int, str]], globs: tuple[str, ...]
+) -> tuple[tuple[str, ...], int]:
+    while (found := _MORE.match(text, end)) and found.end() in marks:
+        stop, inner = marks[found.end()]
+        if not (more := _globs(inner)):
+            break
+        globs, end = (*globs, *more), stop
+    return globs, end
+
+
+def _globs(path: str) -> tuple[str, ...]:
+    """The globs that a path in backquotes means; nothing when it is none."""
+    path = path.strip().removeprefix("./").removesuffix("...")
+    if not path or not _PATH.fullmatch(path):
+        return ()
+    if "/" not in path and "." not in path and "*" not in path and not path.startswith("__"):
+        return ()
+    if re.fullmatch(r"__\w+__", path):
+        return (f"**/{path}.py",)
+    return (path,)

@@ -1,0 +1,163 @@
+"""A guide in Markdown (or plain text) → its sentences, each with its line and with what stands around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sidecars.observer.conventions.polarity import Polarity, of_label, of_sign
+
+_FENCE = re.compile(r"^\s*(```+|~~~+)")
+_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_UNDERLINE = re.compile(r"^\s{0,3}(=+|-{3,})\s*$")
+_ITEM = re.compile(r"^(\s*)(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
+_STRUCK = re.compile(r"~~.+?~~", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_EMPHASIS = re.compile(r"(?<![\w`])(\*\*|__|\*|_)(?=\S)(.+?)(?<=\S)\1(?![\w`])")
+_SPAN = re.compile(r"``\s*(.+?)\s*``|`([^`\n]+)`")
+# A full stop, or what else ends a statement: what follows has a cue of its own.
+_ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(“*_~#@-])|;\s+|\s+[–—]\s+|(?<=\.)\s+(?=[a-z]+\b)")
+_LABEL = re.compile(r"^\W*([^:`|.]{1,40}):\s*$")
+_MOST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One statement of a document.
+
+    Args:
+        text: without marks of emphasis and links; what was in backquotes is marked by them still.
+        line: where it begins, counted from 1.
+        around: what a heading, a label, a sign or a table's column above it says of everything below.
+        headings: those above it, the outermost first.
+        before: the sentence before it in the same paragraph, empty for none.
+        whole: the paragraph's text up to 300 characters, for a quotation.
+    """
+
+    text: str
+    line: int
+    around: Polarity | None = None
+    headings: tuple[str, ...] = ()
+    before: str = ""
+    whole: str = ""
+
+
+def spans(text: str) -> list[tuple[int, int, str]]:
+    """What stands in backquotes: (start, end, text)."""
+    return [(found.start(), found.end(), found[1] or found[2]) for found in _SPAN.finditer(text)]
+
+
+def sentences(text: str, first: int = 1) -> Iterator[Sentence]:
+    """The statements of a document. Samples of code, comments and what is struck out say nothing.
+
+    Args:
+        text: the document.
+        first: the number of its first line.
+    """
+    blank = lambda found: re.sub(r"[^\n]", " ", found[0])  # noqa: E731 - lines stay where they are
+    lines = _STRUCK.sub(blank, _COMMENT.sub(blank, text)).splitlines()[:_MOST]
+    headings: list[tuple[int, str]] = []
+    paragraph: list[str] = []
+    at = first
+    label: Polarity | None = None
+    columns: list[Polarity | None] = []
+    fence = ""
+
+    def state() -> tuple[tuple[str, ...], Polarity | None]:
+        names = tuple(name for _, name in headings)
+        told = next((found for name in reversed(names) if (found := of_label(name))), None)
+        return names, label or told
+
+    def finished() -> Iterator[Sentence]:
+        if paragraph:
+            names, around = state()
+            yield from _split(paragraph, at, around, names)
+            paragraph.clear()
+
+    for number, line in enumerate(lines, first):
+        if fence:
+            fence = "" if line.strip().startswith(fence) else fence
+            continue
+        if found := _FENCE.match(line):
+            yield from finished()
+            fence = found[1][:3]
+        elif heading := _HEADING.match(line):
+            yield from finished()
+            label, columns = None, []
+            headings[:] = [each for each in headings if each[0] < len(heading[1])]
+            headings.append((len(heading[1]), heading[2]))
+        elif _UNDERLINE.match(line) and len(paragraph) == 1:
+            headings[:] = [(1, paragraph.pop())]
+            label = None
+        elif line.lstrip().startswith("|"):
+            yield from finished()
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            if all(re.fullmatch(r":?-+:?", cell) for cell in cells):
+                continue
+            if not columns:
+                columns = [of_label(cell) for cell in cells]
+                continue
+            names, _ = state()
+            for index, cell in enumerate(cells):
+                around = columns[index] if index < len(columns) else None
+                yield Sentence(_clean(cell), number, around, names, whole=" | ".join(cells)[:300])
+        elif not line.strip():
+            yield from finished()
+            columns = []
+        elif item := _ITEM.match(line):
+            yield from finished()
+            paragraph.append(item[2])
+            at = number
+            if found := _LABEL.match(item[2]):
+                label = of_label(found[1]) or label
+        else:
+            columns = []
+            if not paragraph:
+                at = number
+                if not line.startswith((" ", "\t")):
+                    label = None
+            paragraph.append(line.strip())
+            if found := _LABEL.match(line):
+                label = of_label(found[1])
+    yield from finished()
+
+
+def _split(paragraph: list[str], line: int, around: Polarity | None, headings: tuple[str, ...]) -> Iterator[Sentence]:
+    text = _clean(" ".join(paragraph))
+    sign = of_sign(text)
+    before = ""
+    whole = text[:300]
+    for part in _parts(text):
+        sentence = Sentence(part, line, sign or around, headings, before, whole)
+        label, colon, rest = part.partition(":")
+        if colon and len(label) < 20 and len(label.split()) < 3 and rest.strip() and (found := of_label(label)):
+            sentence = replace(sentence, text=rest.strip(), around=found)
+        yield sentence
+        before = part
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The sentences of a paragraph; nothing is split within backquotes."""
+    kept = [(start, end) for start, end, _ in spans(text)]
+    start = 0
+    for found in _ENDS.finditer(text):
+        if any(begin < found.start() < end for begin, end in kept):
+            continue
+        if text[start : found.start()].strip():
+            yield text[start : found.start()].strip()
+        start = found.end()
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def _clean(text: str) -> str:
+    """Without links and emphasis; what is in backquotes stays as it is."""
+    pieces = []
+    position = 0
+    for start, end, _ in spans(text):
+        pieces += [_EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text[position:start])), text[start:end]]
+        position = end
+    pieces.append(_EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text[position:])))
+    return "".join(pieces).strip()
