@@ -56,6 +56,8 @@ class Rule:
         writes_outside, touches_outside: such a file matches none of these.
         but_not: files that never count for this rule.
         runs: patterns (``sidecars.syntax.command_pattern``) one of which a program matches that surely ran.
+        changes: a file that stood there before, and was changed or removed, matches one of these.
+        within: only files count that match one of these, too.
         creates: a file that did not stand there before matches one of these globs.
         named: an expression found in the name of a newly defined function.
         adds_dependency: the new text of a manifest names a package that the replaced text did not.
@@ -88,6 +90,8 @@ class Rule:
     touches_outside: tuple[str, ...] = ()
     but_not: tuple[str, ...] = ()
     creates: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     named: str = ""
     adds_dependency: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import SidecarType
+from sidecars.definition.sidecar_type import Rule, SidecarType
 from sidecars.observer.context.context import Context
 from sidecars.observer.context.definitions import offered
 from sidecars.observer.context.files import find, read_text, title, within
@@ -40,6 +40,8 @@ def gather(kind: SidecarType, assignment: Assignment) -> Context:
         name, _, rest = source.partition(":")
         if name == "files":
             material = _add_documents(material, find([rest], workdir, wanted=False), workdir)
+        elif name == "conventions":
+            material = _add_conventions(material, assignment)
         elif name == "own":
             if rest in kind.files:
                 material = replace(material, documents=(*material.documents, (rest, kind.files[rest])))
@@ -89,6 +91,28 @@ def summarise(text: str, first: int = 1) -> str:
         if _NORMATIVE.search(line) and not line.startswith("#")
     ]
     return "\n".join(lines[:_SUMMARY_LINES])
+
+
+def _add_conventions(material: Context, assignment: Assignment) -> Context:
+    """The project's guides, the argument's documents among them, and its linters' configuration, as rules too."""
+    from sidecars.observer.conventions.linters import CONFIGURATIONS, read_configuration
+    from sidecars.observer.conventions.reader import GUIDES, read_guide
+
+    workdir = Path(assignment.workdir)
+    named = [part.strip() for part in assignment.argument.split(",") if part.strip()]
+    rules: list[Rule] = []
+    own = {title(path, workdir) for path in find(named, workdir, wanted=True)}
+    guides = [*find(named, workdir, wanted=True), *find(GUIDES, workdir, wanted=False)]
+    material = _add_documents(material, dict.fromkeys(guides), workdir)
+    for path in dict.fromkeys(guides):
+        name = title(path, workdir)
+        if path.suffix.lower() in ("", ".md", ".mdc", ".txt", ".rst", ".adoc") or name in own:
+            text = read_text(path)
+            body = read_front_matter(text, str(path)).body
+            rules += read_guide(body, name, 1 + text.count("\n") - body.count("\n"))
+    for path in find(CONFIGURATIONS, workdir, wanted=False):
+        rules += read_configuration(read_text(path), title(path, workdir))
+    return replace(material, rules=(*material.rules, *rules))
 
 
 def _add_mcp(material: Context, assignment: Assignment) -> Context:

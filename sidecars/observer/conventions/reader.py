@@ -16,6 +16,13 @@ from sidecars.observer.conventions.sentences import Sentence, sentences, spans
 from sidecars.observer.conventions.spans import Found, rules_of_span
 from sidecars.observer.conventions.vocabulary import Concern, vocabulary
 
+# Where projects write down how they work.
+GUIDES = (
+    "CONVENTIONS.md", "CONTRIBUTING.md", "CLAUDE.md", "AGENTS.md", "GEMINI.md", "STYLE.md", "STYLEGUIDE.md",
+    ".claude/CLAUDE.md", "docs/CONVENTIONS.md", "docs/conventions.md", "docs/CONTRIBUTING.md", "docs/contributing.md",
+    "docs/style.md", "docs/STYLE.md", ".github/CONTRIBUTING.md", ".github/copilot-instructions.md", ".cursorrules",
+    ".cursor/rules/*.md*", ".windsurfrules", "CONTRIBUTING.rst", "CONTRIBUTING", "HACKING.md",
+)  # fmt: skip
 _QUOTE = 180
 _LISTS = frozenset(each.name for each in fields(Rule) if str(each.type).startswith("tuple"))
 # Whose consent is asked for: the agent has not got it when it acts by itself.
@@ -82,6 +89,9 @@ def read_guide(text: str, title: str, first: int = 1) -> tuple[Rule, ...]:
             if other.polarity == ALLOWS and other.name == each.name and other.places.given
         ]
         rules += _worded(each, title, excepted, len(rules))
+    folder = title.rpartition("/")[0]
+    if folder and folder.split("/")[0] not in ("docs", ".github", ".claude", ".cursor"):
+        rules = [replace(rule, within=rule.within or (f"{folder}/",)) for rule in rules]
     return tuple(rules)
 
 
@@ -104,6 +114,7 @@ def _worded(said: Said, title: str, excepted: Iterable[Places], count: int) -> I
             placed,
             name=f"{said.name}-{count + index}",
             say=f"{subject} {what}; {source} says: “{quote}”",
+            source=source,
         )
 
 
@@ -260,8 +271,17 @@ def _unconditional(sentence: Sentence, end: int, places: Places, *, consent: boo
 
 
 def _rule(raw: Mapping[str, Any], found: re.Match[str]) -> Rule:
-    """A rule of the vocabulary, with what the sentence has named put in."""
-    named = {name: value for name, value in found.groupdict().items() if value}
+    return rule_of(raw, {name: value for name, value in found.groupdict().items() if value})
+
+
+def rule_of(raw: Mapping[str, Any], values: Mapping[str, str]) -> Rule:
+    """A rule of the vocabulary.
+
+    Args:
+        raw: its conditions.
+        values: what a sentence has named, put in for ``{name}``.
+    """
+    named = dict(values)
     length = named.pop("length", "") or named.pop("length2", "")
     if length:
         named["more"] = str(int(length) + 1)

@@ -48,12 +48,17 @@ def _runs(texts: Sequence[str]) -> Condition:
 def _creates(rule: Rule) -> Condition:
     chosen = PathSet(rule.creates)
     excepted = PathSet(rule.but_not)
+    within = PathSet(rule.within or ("**",))
 
     def condition(seen: Observation) -> Sequence[Values]:
         made = seen.created
         if not made and seen.tool == "Write" and not seen.replaced:  # a client that does not say whether it is new
             made = seen.written
-        return [{"path": path, "set": str(chosen)} for path in made if path in chosen and path not in excepted]
+        return [
+            {"path": path, "done": seen.done()[path], "set": str(chosen)}
+            for path in made
+            if path in chosen and path not in excepted and path in within
+        ]
 
     return condition
 
@@ -63,7 +68,7 @@ def _adds_dependency(seen: Observation) -> Sequence[Values]:
     for path in seen.written:
         if seen.text:
             new = packages(path, seen.text) - packages(path, seen.replaced)
-            found += [{"path": path, "name": name} for name in sorted(new)]
+            found += [{"path": path, "done": seen.done()[path], "name": name} for name in sorted(new)]
     return found
 
 

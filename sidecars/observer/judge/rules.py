@@ -229,10 +229,12 @@ def _found(expression: Expression, text: str, most: int) -> list[_Values]:
 
 def _path_conditions(rule: Rule, material: Context) -> list[_Condition] | None:
     excepted = PathSet(rule.but_not) if rule.but_not else None
+    within = PathSet(rule.within) if rule.within else None
     conditions = []
     for key, part, inside in (
         ("opens", "opened", True),
         ("writes", "written", True),
+        ("changes", "changed", True),
         ("touches", "paths", True),
         ("writes_outside", "written", False),
         ("touches_outside", "paths", False),
@@ -243,11 +245,13 @@ def _path_conditions(rule: Rule, material: Context) -> list[_Condition] | None:
         chosen = path_set(globs, material.sets)
         if not chosen:  # "@files" of an issue that lists none: nothing can be held against it
             return None
-        conditions.append(_path_condition(part, chosen, inside, excepted))
+        conditions.append(_path_condition(part, chosen, inside, excepted, within))
     return conditions
 
 
-def _path_condition(part: str, chosen: PathSet, inside: bool, excepted: PathSet | None) -> _Condition:
+def _path_condition(
+    part: str, chosen: PathSet, inside: bool, excepted: PathSet | None, within: PathSet | None
+) -> _Condition:
     shown = str(chosen)
 
     def condition(seen: Observation) -> list[_Values]:
@@ -257,7 +261,10 @@ def _path_condition(part: str, chosen: PathSet, inside: bool, excepted: PathSet 
             {"path": path, "done": done[path], "set": shown}
             for path in getattr(seen, part)
             # What nobody writes by hand is held against nobody, unless it is named.
-            if (inside or path not in generated) and (path in chosen) is inside and not (excepted and path in excepted)
+            if (inside or path not in generated)
+            and (path in chosen) is inside
+            and not (excepted and path in excepted)
+            and (within is None or path in within)
         ]
 
     return condition

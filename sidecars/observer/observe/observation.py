@@ -63,6 +63,13 @@ class Observation:
         """Every file that the action opened or wrote."""
         return self.opened + self.written
 
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The files that stood there before, as far as that is known: one that was written whole may be new."""
+        if self.tool == "Write" and not self.created and not self.replaced:
+            return ()
+        return tuple(path for path in self.written if path not in self.created)
+
     def done(self) -> dict[str, str]:
         """What was done to each of its files, as a sentence goes on after the file's name."""
         return (
