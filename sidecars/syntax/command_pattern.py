@@ -1,6 +1,7 @@
 """Patterns over commands that ran: a program, its subcommands, flags and words, whatever stands around them.
 
-A pattern is words with blanks between (quoted where a word holds one); ``a|b`` means one of them, ``*`` and ``?`` are wildcards, case does not matter:
+A pattern is words with blanks between (quoted where a word holds one); ``a|b`` means one of them, ``*`` and ``?`` are
+wildcards, case does not matter:
 
 - the first is the program's base name; ``!a|b`` is any other program,
 - a plain word is the next of the command's words that is no flag and no flag's value (its subcommand),
@@ -63,7 +64,11 @@ class CommandPattern:
         ):
             return False
         rest = plain[len(self._plain) :]
-        return all(self._holds(test, ran, flags, rest) is wanted for wanted, test in self._tests)
+        # What a word that is not known may be, nobody can say: it may be the one that there must not be.
+        return all(
+            (wanted or ran.whole or not test.startswith(("@", "+"))) and self._holds(test, ran, flags, rest) is wanted
+            for wanted, test in self._tests
+        )
 
     def _holds(self, test: str, ran: Ran, flags: tuple[str, ...], rest: tuple[str, ...]) -> bool:
         if test.startswith("by:"):

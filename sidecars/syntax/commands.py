@@ -86,7 +86,9 @@ class Commands:
 
     def _program(self, name: str, words: list[Word], scope: Scope, given: Input, depth: int) -> str | None:
         if scope.sure:
-            self._found.ran.append(Ran((name, *(word.text or word.head for word in words)), self._by, given.text or ""))
+            whole = all(word.text is not None for word in words)
+            told = (name, *(word.text or word.head for word in words))
+            self._found.ran.append(Ran(told, self._by, given.text or "", whole))
         use = use_of(name, words)
         inner = scope.in_folder(use.folder) if use.folder is not None else replace(scope)
         if use.away:

@@ -17,7 +17,9 @@ _NO_PACKAGES = frozenset(
     requires-python license description minimum_pre_commit_version resolver php go toolchain
     """.split()  # noqa: SIM905
 )
-_JSON = re.compile(rf'"(@?[\w./-]+)"\s*:\s*"(?:{_VERSION}|\*|latest|next|workspace:|file:|link:|npm:|git|https?:|github:)')
+_JSON = re.compile(
+    rf'"(@?[\w./-]+)"\s*:\s*"(?:{_VERSION}|\*|latest|next|workspace:|file:|link:|npm:|git|https?:|github:)'
+)
 _TOML_KEY = re.compile(
     rf'^\s*["\']?({_NAME})["\']?\s*=\s*(?:["\'](?:{_VERSION}|\*)["\']|\{{.*\b(?:version|git|path|workspace)\b)', re.M
 )
@@ -35,9 +37,13 @@ _REQUIREMENT_LISTS = re.compile(r"(?:dependencies|requires|dev|test|tests|docs|l
 
 
 def _plain(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        line = line.partition(" #")[0].strip().strip("\"',")
-        if line and not line.startswith(("#", "-")) and (found := _REQUIREMENT.fullmatch(line.partition(";")[0].strip())):
+    for whole in text.splitlines():
+        line = whole.partition(" #")[0].strip().strip("\"',")
+        if (
+            line
+            and not line.startswith(("#", "-"))
+            and (found := _REQUIREMENT.fullmatch(line.partition(";")[0].strip()))
+        ):
             yield found[1]
 
 

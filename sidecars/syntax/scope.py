@@ -22,11 +22,13 @@ class Ran:
         words: its base name, then what it was given; of a word that is not known, what it surely begins with.
         by: the wrappers and runners that it was started by, the outermost first.
         given: the text on its standard input, empty when that is not known.
+        whole: all of its words are known.
     """
 
     words: tuple[str, ...]
     by: tuple[str, ...] = ()
     given: str = ""
+    whole: bool = True
 
 
 @dataclass(slots=True)
