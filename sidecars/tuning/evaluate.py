@@ -40,6 +40,8 @@ class Result:
         message: what, or why not.
         seconds: how long the judge took.
         dollars: what it cost.
+        judged: who has judged; without a key a type that wants a model runs on its rules.
+        lack: why it was not who was asked for, empty when it was.
     """
 
     case: Case
@@ -47,6 +49,8 @@ class Result:
     message: str
     seconds: float
     dollars: float
+    judged: str = ""
+    lack: str = ""
 
     @property
     def right(self) -> bool:
@@ -77,6 +81,13 @@ class Score:
         """The share of what needed saying that was said; 1 when nothing needed saying."""
         right, missed = self._count(spoke=True, signal=True), self._count(spoke=False, signal=True)
         return right / (right + missed) if right + missed else 1.0
+
+    @property
+    def judged(self) -> str:
+        """Who has judged, with the reason where that was not who was asked for."""
+        return ", ".join(
+            dict.fromkeys(f"{each.judged} ({each.lack})" if each.lack else each.judged for each in self.results)
+        )
 
     @property
     def median_seconds(self) -> float:
@@ -116,6 +127,8 @@ def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
         message="\n".join(each.message for each in done.spoken) if done.spoken else silent,
         seconds=judge.seconds,
         dollars=done.dollars,
+        judged=parts.kind.judge,
+        lack=parts.lack if parts.kind.judge != kind.judge else "",
     )
 
 

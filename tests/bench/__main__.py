@@ -20,7 +20,7 @@ from tests.bench.table import Row, markdown, show
 
 # Each of these modules holds plain functions without parameters that return rows; every such public function is one
 # table. A module that is not there is passed over.
-_MODULES = ("supervision", "groups", "hooks", "effects", "observers", "distill", "retrieval")
+_MODULES = ("supervision", "groups", "hooks", "effects", "observers", "rules", "distill", "retrieval")
 
 
 @dataclass(frozen=True, slots=True)
