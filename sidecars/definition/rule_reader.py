@@ -15,7 +15,21 @@ from witness.errors import Problem
 # The types that ride along.
 SHIPPED = Path(__file__).resolve().parent.parent / "types"
 _NO_CONDITIONS = frozenset(
-    ["name", "confidence", "snippet", "say", "unless", "but_not", "within", "block_has", "once", "final", "given", "source", "shipped"]
+    [
+        "name",
+        "confidence",
+        "snippet",
+        "say",
+        "unless",
+        "but_not",
+        "within",
+        "block_has",
+        "once",
+        "final",
+        "given",
+        "source",
+        "shipped",
+    ]
 )
 CONDITIONS = tuple(each.name for each in dataclass_fields(Rule) if each.name not in _NO_CONDITIONS)
 

@@ -14,7 +14,9 @@ SOURCES: Mapping[str, str] = {
     "issue": "the issue or task, with files: and not: of its front matter",
     "prompt": "the blocks of the polecat's prompt",
     "mcp": "the project's MCP servers and, where allowed, their tools",
-    "conventions": "the project's guides and its linters' configuration, as documents and as rules that cite their line",
+    "conventions": (
+        "the project's guides and its linters' configuration, as documents and as rules that cite their line"
+    ),
 }
 # Sources that name something: files of the project that may be missing, and files of the type's own folder.
 NAMED_SOURCES = ("files:", "own:")
@@ -134,7 +136,9 @@ RULE_FIELDS: Mapping[str, Field] = {
     "touches_outside": Field(_strings, _TEXTS, "a file that was opened or written matches none of these"),
     "but_not": Field(_strings, _TEXTS, "files that never count for this rule"),
     "creates": Field(_strings, _TEXTS, "a file that was made anew matches one of these globs"),
-    "changes": Field(_strings, _TEXTS, "a file that stood there before and was changed or removed matches one of these"),
+    "changes": Field(
+        _strings, _TEXTS, "a file that stood there before and was changed or removed matches one of these"
+    ),
     "within": Field(_strings, _TEXTS, "only files count that match one of these, too"),
     "runs": Field(_patterns, _TEXTS, "a program ran that matches one of these, as 'git push -f|--force'"),
     "named": Field(_string, _PATTERN, "found in the name of a new function"),

@@ -11,19 +11,21 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from typing import Any
 
 import yaml
 
 from sidecars.definition.sidecar_type import Confidence, Rule
-from sidecars.observer.conventions.vocabulary import Concern, by_linter
+from sidecars.observer.conventions.statements import rule_of
+from sidecars.observer.conventions.vocabulary import by_linter
 from witness.errors import DeclarationError
 
 CONFIGURATIONS = (
     "pyproject.toml", "ruff.toml", ".ruff.toml", "setup.cfg", "tox.ini", ".flake8", ".pylintrc", "pylintrc",
-    ".eslintrc", ".eslintrc.json", ".eslintrc.yml", ".eslintrc.yaml", ".eslintrc.js", ".eslintrc.cjs", "eslint.config.js",
-    "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", "package.json", "biome.json", "biome.jsonc", ".oxlintrc.json",
-    ".stylelintrc", ".stylelintrc.json", ".editorconfig", "Cargo.toml", "clippy.toml", ".rubocop.yml", ".golangci.yml", ".golangci.yaml",
+    ".eslintrc", ".eslintrc.json", ".eslintrc.yml", ".eslintrc.yaml", ".eslintrc.js", ".eslintrc.cjs",
+    "eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", "package.json", "biome.json",
+    "biome.jsonc", ".oxlintrc.json", ".stylelintrc", ".stylelintrc.json", ".editorconfig", "Cargo.toml", ".rubocop.yml",
     "commitlint.config.js", ".commitlintrc.json", ".commitlintrc", "commitlint.config.mjs", "commitlint.config.ts",
 )  # fmt: skip
 _RUFF_DEFAULT = ("E4", "E7", "E9", "F")
@@ -66,38 +68,48 @@ def read_configuration(text: str, title: str) -> tuple[Rule, ...]:
         return ()
     try:
         held = list(reader(text))
-    except (ValueError, TypeError, AttributeError, KeyError, configparser.Error, yaml.YAMLError, DeclarationError, RecursionError):
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        KeyError,
+        configparser.Error,
+        yaml.YAMLError,
+        DeclarationError,
+        RecursionError,
+    ):
         return ()
-    rules: list[Rule] = []
-    for each in held:
-        source = f"{title}:{_line(text, each.key or each.code)}"
-        concerns: Iterable[Concern] = () if each.rules else by_linter().get(each.code, ())
-        made = [(rule, each.what) for rule in each.rules]
-        for concern in concerns:
-            made += [(_of(raw, each.values or {}), concern.what) for raw in concern.rules]
-        for rule, what in made:
-            for name, value in (each.values or {}).items():
-                what = what.replace("{" + name + "}", value)
-            subject = "{path}" if not rule.runs else "'{ran}'"
-            if not (rule.writes or rule.creates or rule.runs):
-                rule = replace(rule, writes=("**",))
-            rules.append(
-                replace(
-                    rule,
-                    name=f"{each.code}-{len(rules)}".lower().replace("/", "-").lstrip("@"),
-                    but_not=(*rule.but_not, *each.but),
-                    within=each.only or rule.within,
-                    say=f"{subject} {what}; {source} asks its linter to refuse that ({each.code})",
-                    source=source,
-                )
-            )
-    return tuple(rules)
+    return tuple(
+        _cited(each, made, what, f"{title}:{_line(text, each.key or each.code)}", f"{number}-{index}")
+        for number, each in enumerate(held)
+        for index, (made, what) in enumerate(_made(each))
+    )
 
 
-def _of(raw: Mapping[str, Any], values: Mapping[str, str]) -> Rule:
-    from sidecars.observer.conventions.reader import rule_of
+def _made(held: Held) -> Iterator[tuple[Rule, str]]:
+    """The rules of a code, each with how a breach is said."""
+    for rule in held.rules:
+        yield rule, held.what
+    for concern in () if held.rules else by_linter().get(held.code, ()):
+        what = concern.what
+        for name, value in (held.values or {}).items():
+            what = what.replace("{" + name + "}", value)
+        for raw in concern.rules:
+            yield rule_of(raw, held.values or {}), what
 
-    return rule_of(raw, values)
+
+def _cited(held: Held, rule: Rule, what: str, source: str, number: str) -> Rule:
+    anywhere = not (rule.writes or rule.creates or rule.runs)
+    subject = "'{ran}'" if rule.runs else "{path}"
+    return replace(
+        rule,
+        name=f"{held.code}-{number}".lower().replace("/", "-").lstrip("@"),
+        writes=("**",) if anywhere else rule.writes,
+        but_not=(*rule.but_not, *held.but),
+        within=held.only or rule.within,
+        say=f"{subject} {what}; {source} asks its linter to refuse that ({held.code})",
+        source=source,
+    )
 
 
 def _line(text: str, key: str) -> int:
@@ -107,33 +119,30 @@ def _line(text: str, key: str) -> int:
 
 def _reader_of(title: str) -> Callable[[str], Iterator[Held]] | None:
     name = title.rpartition("/")[2]
-    if name == "pyproject.toml":
-        return _pyproject
-    if name in ("ruff.toml", ".ruff.toml"):
-        return lambda text: _ruff(tomllib.loads(text))
-    if name in ("setup.cfg", "tox.ini", ".flake8"):
-        return _flake8
-    if name in (".pylintrc", "pylintrc"):
-        return _pylintrc
-    if name == "package.json":
-        return lambda text: _eslint(_json(text).get("eslintConfig") or {})
-    if name.startswith(".eslintrc") and not name.endswith((".js", ".cjs")) or name == ".oxlintrc.json":
-        return lambda text: _eslint(_json(text) if text.lstrip().startswith("{") else yaml.safe_load(text))
-    if name.startswith((".eslintrc.", "eslint.config.")):
-        return _eslint_script
-    if name.startswith("biome.json"):
-        return lambda text: _biome(_json(text))
-    if name.startswith(".stylelintrc"):
-        return lambda text: _eslint(_json(text))
-    if name == ".editorconfig":
-        return _editorconfig
-    if name == "Cargo.toml":
-        return _cargo
-    if name == ".rubocop.yml":
-        return lambda text: _rubocop(yaml.safe_load(text))
-    if name.startswith((".commitlintrc", "commitlint.config")):
-        return _commitlint
-    return None
+    return next((reader for glob, reader in _readers() if fnmatch(name, glob)), None)
+
+
+def _readers() -> tuple[tuple[str, Callable[[str], Iterator[Held]]], ...]:
+    return (
+        ("pyproject.toml", _pyproject),
+        ("*ruff.toml", lambda text: _ruff(tomllib.loads(text))),
+        ("setup.cfg", _flake8),
+        ("tox.ini", _flake8),
+        (".flake8", _flake8),
+        ("*pylintrc", _pylintrc),
+        ("package.json", lambda text: _eslint(_json(text).get("eslintConfig") or {})),
+        (".eslintrc.*js", _eslint_script),
+        ("eslint.config.*", _eslint_script),
+        (".eslintrc*", lambda text: _eslint(_json(text) if text.lstrip().startswith("{") else yaml.safe_load(text))),
+        (".oxlintrc.json", lambda text: _eslint(_json(text))),
+        (".stylelintrc*", lambda text: _eslint(_json(text))),
+        ("biome.json*", lambda text: _biome(_json(text))),
+        (".editorconfig", _editorconfig),
+        ("Cargo.toml", _cargo),
+        (".rubocop.yml", lambda text: _rubocop(yaml.safe_load(text))),
+        (".commitlintrc*", _commitlint),
+        ("commitlint.config.*", _commitlint),
+    )
 
 
 # -- Python ---------------------------------------------------------------------------------------------------------
@@ -144,13 +153,13 @@ def _pyproject(text: str) -> Iterator[Held]:
     if "ruff" in tools:
         yield from _ruff(tools["ruff"])
     if "flake8" in tools:
-        yield from _selected(_codes(tools["flake8"].get("select")) or _FLAKE8_DEFAULT, _codes(tools["flake8"].get("ignore")), {})
+        yield from _selected(
+            _codes(tools["flake8"].get("select")) or _FLAKE8_DEFAULT, _codes(tools["flake8"].get("ignore")), {}
+        )
     pylint = tools.get("pylint", {})
     if pylint:
         control = pylint.get("messages_control") or pylint.get("messages control") or {}
         yield from _pylint(_codes(control.get("disable")), _codes(control.get("enable")))
-    if length := tools.get("black", {}).get("line-length"):
-        del length  # a formatter repairs that by itself
 
 
 def _ruff(given: Mapping[str, Any]) -> Iterator[Held]:
@@ -173,7 +182,7 @@ def _selected(
 ) -> Iterator[Held]:
     """The known codes that the longest prefix selects."""
     for code in by_linter():
-        if not re.fullmatch(r"[A-Z]{1,4}\d*", code):
+        if not re.fullmatch(r"[A-Z]{1,4}\d+", code) or re.fullmatch(r"[WCR]\d{4}", code):  # those are Pylint's
             continue
         chosen = max((len(each) for each in selected if _covers(each, code)), default=-1)
         refused = max((len(each) for each in ignored if _covers(each, code)), default=-1)
@@ -188,7 +197,7 @@ def _selected(
 
 
 def _covers(prefix: str, code: str) -> bool:
-    return prefix == "ALL" or code.startswith(prefix) or (prefix.startswith(code) and prefix != code and not code[-1:].isdigit())
+    return prefix == "ALL" or code.startswith(prefix)
 
 
 def _codes(value: object) -> list[str]:
@@ -236,7 +245,9 @@ def _pylintrc(text: str) -> Iterator[Held]:
 def _pylint(disabled: list[str], enabled: list[str]) -> Iterator[Held]:
     for code, concerns in by_linter().items():
         names = {code, *(each for concern in concerns for each in concern.linters)}
-        if not re.fullmatch(r"[a-z]+(?:-[a-z]+)+", code) or not any(re.fullmatch(r"[WCR]\d{4}", each) for each in names):
+        if not re.fullmatch(r"[a-z]+(?:-[a-z]+)+", code) or not any(
+            re.fullmatch(r"[WCR]\d{4}", each) for each in names
+        ):
             continue
         off = "all" in disabled or not names.isdisjoint(disabled)
         if not off or not names.isdisjoint(enabled):
@@ -274,7 +285,9 @@ def _eslint(given: Mapping[str, Any]) -> Iterator[Held]:
     for each in overrides:
         for code, value in (each.get("rules") or {}).items():
             if _on(value) and not _on(rules.get(code)):
-                yield from _eslint_rule(code, value, (*ignored, *_globs(each.get("excludedFiles"))), tuple(_globs(each.get("files"))))
+                yield from _eslint_rule(
+                    code, value, (*ignored, *_globs(each.get("excludedFiles"))), tuple(_globs(each.get("files")))
+                )
 
 
 def _globs(value: object) -> list[str]:
@@ -286,7 +299,9 @@ def _braces(glob: str) -> list[str]:
     found = re.search(r"\{([^{}]*)\}", glob)
     if found is None:
         return [glob]
-    return [each for part in found[1].split(",") for each in _braces(glob[: found.start()] + part + glob[found.end() :])]
+    return [
+        each for part in found[1].split(",") for each in _braces(glob[: found.start()] + part + glob[found.end() :])
+    ]
 
 
 _SCRIPTS = ("*.js", "*.jsx", "*.mjs", "*.cjs", "*.ts", "*.tsx", "*.mts", "*.cts", "*.vue", "*.svelte")
@@ -295,11 +310,21 @@ _SCRIPTS = ("*.js", "*.jsx", "*.mjs", "*.cjs", "*.ts", "*.tsx", "*.mts", "*.cts"
 def _eslint_rule(code: str, value: object, but: tuple[str, ...], only: tuple[str, ...]) -> Iterator[Held]:
     options = value[1:] if isinstance(value, list) else []
     if code == "eqeqeq" and options and options[0] in ("smart", "allow-null"):
-        rule = Rule("x", writes=_SCRIPTS, code=r"[^=!<>]==[^=]|!=[^=]", unless=r"[!=]=\s*null\b|typeof", say="x", shipped=True, confidence=Confidence.HIGH)
+        rule = Rule(
+            "x",
+            writes=_SCRIPTS,
+            code=r"[^=!<>]==[^=]|!=[^=]",
+            unless=r"[!=]=\s*null\b|typeof",
+            say="x",
+            shipped=True,
+            confidence=Confidence.HIGH,
+        )
         yield Held(code, but=but, only=only, rules=(rule,), what="compares by == or !=")
     elif code == "no-console" and options and isinstance(options[0], dict):
         allowed = set(_texts(options[0].get("allow")))
-        methods = [each for each in ("log", "debug", "info", "trace", "dir", "table", "warn", "error") if each not in allowed]
+        methods = [
+            each for each in ("log", "debug", "info", "trace", "dir", "table", "warn", "error") if each not in allowed
+        ]
         yield _restricted(code, rf"\bconsole\s*\.\s*(?:{'|'.join(methods)})\s*\(", but, only, "writes to the console")
     elif code == "no-console":
         yield _restricted(code, r"\bconsole\s*\.\s*\w+\s*\(", but, only, "writes to the console")
@@ -308,16 +333,37 @@ def _eslint_rule(code: str, value: object, but: tuple[str, ...], only: tuple[str
             yield _imported(code, name, but, only)
     elif code in ("no-restricted-globals", "no-restricted-properties"):
         for option in options:
-            name = option if isinstance(option, str) else ".".join(filter(None, (option.get("object", ""), option.get("property", option.get("name", "")))))
+            name = (
+                option
+                if isinstance(option, str)
+                else ".".join(filter(None, (option.get("object", ""), option.get("property", option.get("name", "")))))
+            )
             if name:
                 yield _restricted(code, rf"(?<![\w.$]){re.escape(name)}\b(?!\s*:)", but, only, f"uses {name}")
     elif code == "max-len":
-        found = next((each if isinstance(each, int) else each.get("code") for each in options if isinstance(each, int | dict)), None)
+        found = next(
+            (each if isinstance(each, int) else each.get("code") for each in options if isinstance(each, int | dict)),
+            None,
+        )
         if found:
-            rule = Rule("x", writes=_SCRIPTS, text=rf"^(?!.*https?://).{{{int(found) + 1},}}$", say="x", shipped=True, confidence=Confidence.HIGH)
+            rule = Rule(
+                "x",
+                writes=_SCRIPTS,
+                text=rf"^(?!.*https?://).{{{int(found) + 1},}}$",
+                say="x",
+                shipped=True,
+                confidence=Confidence.HIGH,
+            )
             yield Held(code, but=but, only=only, rules=(rule,), what=f"has a line of more than {found} characters")
     elif code == "camelcase":
-        rule = Rule("x", writes=_SCRIPTS, named=r"^_*[a-z]+[a-z0-9]*_[a-z0-9_]+$", say="x", shipped=True, confidence=Confidence.HIGH)
+        rule = Rule(
+            "x",
+            writes=_SCRIPTS,
+            named=r"^_*[a-z]+[a-z0-9]*_[a-z0-9_]+$",
+            say="x",
+            shipped=True,
+            confidence=Confidence.HIGH,
+        )
         yield Held(code, but=but, only=only, rules=(rule,), what="names a function in snake_case ({name})")
     else:
         yield Held(code, but=but, only=only)
@@ -344,7 +390,9 @@ def _imported(code: str, name: str, but: tuple[str, ...], only: tuple[str, ...])
     return Held(code, name, but, only, rules=(rule,), what=f"imports {name}")
 
 
-_SCRIPT_RULE = re.compile(r"""["']?([@\w/-]+)["']?\s*:\s*(?:\[\s*)?["']?(error|warn|off|0|1|2)\b["']?(?:\s*,\s*["']([\w@/.-]+)["'])?""")
+_SCRIPT_RULE = re.compile(
+    r"""["']?([@\w/-]+)["']?\s*:\s*(?:\[\s*)?["']?(error|warn|off|0|1|2)\b["']?(?:\s*,\s*["']([\w@/.-]+)["'])?"""
+)
 
 
 def _eslint_script(text: str) -> Iterator[Held]:
@@ -372,7 +420,9 @@ def _biome(given: Mapping[str, Any]) -> Iterator[Held]:
                 if other in ("off",) or (isinstance(other, dict) and other.get("level") == "off"):
                     but += _globs(each.get("includes") or each.get("include"))
             if level in ("error", "warn", "on"):
-                yield from _eslint_rule("no-console" if code in ("noConsole", "noConsoleLog") else code, "error", tuple(but), ())
+                yield from _eslint_rule(
+                    "no-console" if code in ("noConsole", "noConsoleLog") else code, "error", tuple(but), ()
+                )
 
 
 # -- others ---------------------------------------------------------------------------------------------------------
@@ -381,8 +431,8 @@ def _biome(given: Mapping[str, Any]) -> Iterator[Held]:
 def _editorconfig(text: str) -> Iterator[Held]:
     section: tuple[str, ...] = ()
     styles: list[tuple[tuple[str, ...], dict[str, str]]] = []
-    for line in text.splitlines():
-        line = re.sub(r"(?:^|\s)[#;].*", "", line).strip()
+    for whole in text.splitlines():
+        line = re.sub(r"(?:^|\s)[#;].*", "", whole).strip()
         if line.startswith("[") and line.endswith("]"):
             section = tuple(each for each in _braces(line[1:-1]))
             styles.append((section, {}))
@@ -392,15 +442,37 @@ def _editorconfig(text: str) -> Iterator[Held]:
     for index, (globs, given) in enumerate(styles):
         later = styles[index + 1 :]
         if given.get("indent_style") in ("space", "tab"):
-            but = tuple(glob for other, more in later if more.get("indent_style") not in (None, given["indent_style"]) for glob in other)
+            but = tuple(
+                glob
+                for other, more in later
+                if more.get("indent_style") not in (None, given["indent_style"])
+                for glob in other
+            )
             space = given["indent_style"] == "space"
             expression = r"^\t+\S" if space else r"^ {2,}[^\s*]"
             rule = Rule("x", text=expression, writes=globs, say="x", shipped=True, confidence=Confidence.HIGH)
-            yield Held("indent_style", but=(*but, "*.md", "Makefile", "*.mk", "*.go") if space and "*" in globs else but, rules=(rule,), what=f"is indented by {'tabs' if space else 'spaces'}")
+            yield Held(
+                "indent_style",
+                but=(*but, "*.md", "Makefile", "*.mk", "*.go") if space and "*" in globs else but,
+                rules=(rule,),
+                what=f"is indented by {'tabs' if space else 'spaces'}",
+            )
         if (length := given.get("max_line_length", "")).isdigit():
             but = tuple(glob for other, more in later if "max_line_length" in more for glob in other)
-            rule = Rule("x", text=rf"^(?!.*https?://).{{{int(length) + 1},}}$", writes=globs, say="x", shipped=True, confidence=Confidence.HIGH)
-            yield Held("max_line_length", but=(*but, "*.md", "*.json", "*.lock", "*.svg", "*.csv", "*.txt"), rules=(rule,), what=f"has a line of more than {length} characters")
+            rule = Rule(
+                "x",
+                text=rf"^(?!.*https?://).{{{int(length) + 1},}}$",
+                writes=globs,
+                say="x",
+                shipped=True,
+                confidence=Confidence.HIGH,
+            )
+            yield Held(
+                "max_line_length",
+                but=(*but, "*.md", "*.json", "*.lock", "*.svg", "*.csv", "*.txt"),
+                rules=(rule,),
+                what=f"has a line of more than {length} characters",
+            )
 
 
 def _cargo(text: str) -> Iterator[Held]:

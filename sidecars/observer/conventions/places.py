@@ -28,10 +28,14 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "php": ("*.php",),
 }
 _LANGUAGE = re.compile(
-    r"(?:^|\bin\s+)(?:all\s+|our\s+|the\s+)?(" + "|".join(_LANGUAGES) + r")(?:\s+(?:code|files?|modules?))?\s*(?::|,|$|\))",
+    r"(?:^|\bin\s+)(?:all\s+|our\s+|the\s+)?("
+    + "|".join(_LANGUAGES)
+    + r")(?:\s+(?:code|files?|modules?))?\s*(?::|,|;|\.|$|\))",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"^\W*(?:the\s+)?(" + "|".join(_LANGUAGES) + r")\b(?:\s+(?:code|style|rules|conventions|files?))?\W*$", re.I)
+_HEADING = re.compile(
+    r"^\W*(?:the\s+)?(" + "|".join(_LANGUAGES) + r")\b(?:\s+(?:code|style|rules|conventions|files?))?\W*$", re.I
+)
 TESTS = (
     "tests/", "test/", "__tests__/", "spec/", "specs/", "e2e/", "test_*.py", "*_test.py", "conftest.py", "*_test.go",
     "*.test.*", "*.spec.*", "*Test.java", "*Tests.java", "*_spec.rb",
@@ -53,13 +57,36 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     r"conf(?:ig(?:uration)?)?(?:\s+files?)?": ("*.config.*", "config/", "**/settings.py"),
     r"type\s+(?:stubs?|declarations?)": ("*.pyi", "*.d.ts"),
 }
-_ARTICLES = r"(?:(?:the|our|all|any|your|its|a|unit|of|files?\s+(?:in|under|below)|anything\s+(?:in|under|below)|code\s+(?:in|under|below))\s+)*"
+_LIBRARY = re.compile(r"\bin\s+(?:the\s+|our\s+)?librar(?:y(?:\s+(?:code|modules?))?|ies)\b", re.IGNORECASE)
+_NO_LIBRARY = (
+    *TESTS,
+    "scripts/",
+    "bin/",
+    "tools/",
+    "examples/",
+    "cmd/",
+    "cli/",
+    "**/__main__.py",
+    "**/main.*",
+    "**/cli.*",
+)
+_TESTS_ARE = re.compile(
+    r"\W*(?:unit\s+|integration\s+)?tests?\s+(?:must|should|do|never|may|are|have|use|can)\b", re.IGNORECASE
+)
+_OF_TESTS = re.compile(r"\W*(?:unit\s+)?test(?:s|ing)?\W*$", re.IGNORECASE)
+_ARTICLES = (
+    r"(?:(?:the|our|all|any|your|its|a|unit|of|files?\s+(?:in|under|below)|"
+    r"anything\s+(?:in|under|below)|code\s+(?:in|under|below))\s+)*"
+)
 # "outside of X", "except in X", "but not in X": X is excepted. "in X", "under X": it holds there alone.
 _EXCEPT = re.compile(
     rf"\b(?:outside(?:\s+of)?|except(?:\s+(?:for|in|inside|within|under|from))*|but\s+(?:not\s+)?(?:in|for|from)|other\s+than(?:\s+in)?|apart\s+from(?:\s+in)?|aside\s+from(?:\s+in)?|excluding|save\s+for|unless(?:\s+it\s+is)?\s+in|only\s+(?:allowed\s+|permitted\s+|used\s+|ok\s+|fine\s+)?(?:in|inside|within)|belongs?\s+(?:only\s+)?in)\s+{_ARTICLES}(?=\S)",
     re.IGNORECASE,
 )
-_ONLY = re.compile(rf"(?<!except )(?<!only )(?<!but )(?<!not )\b(?:in|inside|within|under|below|for)\s+{_ARTICLES}(?=\S)", re.IGNORECASE)
+_ONLY = re.compile(
+    rf"(?<!except )(?<!only )(?<!but )(?<!not )\b(?:in|inside|within|under|below|for)\s+{_ARTICLES}(?=\S)",
+    re.IGNORECASE,
+)
 # They are everywhere.
 _NOWHERE = re.compile(
     r"(?:commit\w*|merged|production|prod|shipped|new|this|source|our|application|app|the)\s+(?:\w+\s+)?(?:code|crate|repo(?:sitory)?|project|codebase|package|branch|module)s?|code\s+review|reviews?|general|master|main|any\s+\w+\s*code|code|commits?|pull\s+requests?|PRs?|(?:the\s+)?(?:code\s*base|repo(?:sitory)?|project)",
@@ -126,40 +153,55 @@ def blanked(text: str, spots: Iterable[tuple[int, int]]) -> str:
 def places_of(sentence: Sentence) -> Places:
     """Where a sentence holds, by its own words and the headings above it."""
     text = sentence.text
-    marks = {start: (end, inner) for start, end, inner in spans(text)}
-    but: list[str] = []
-    only: list[str] = []
-    spots: list[tuple[int, int]] = []
-    tests = False
-    for expression, excepts in ((_EXCEPT, True), (_ONLY, False)):
-        for found in expression.finditer(text):
-            if any(start <= found.start() < end for start, end in spots):
+    found = _Spots(text)
+    found.read(_EXCEPT, excepts=True)
+    found.read(_ONLY, excepts=False)
+    for library in _LIBRARY.finditer(text):
+        if not found.holds(library.start()):
+            found.spots.append(library.span())
+            found.but += _NO_LIBRARY
+    files: tuple[str, ...] = ()
+    if language := _LANGUAGE.search(blanked(text, found.spots)):
+        files = _LANGUAGES[language[1].lower()]
+        if language[0].lower().startswith("in"):
+            found.spots.append(language.span())
+    else:
+        named = (_HEADING.match(heading) for heading in reversed(sentence.headings))
+        files = next((_LANGUAGES[each[1].lower()] for each in named if each), ())
+    tests = found.tests or _TESTS_ARE.match(text) is not None or any(map(_OF_TESTS.match, sentence.headings))
+    return Places(tuple(found.only), files, tuple(found.but), tests, spots=tuple(sorted(found.spots)))
+
+
+class _Spots:
+    """The places that a sentence names, as far as they are read."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._marks = {start: (end, inner) for start, end, inner in spans(text)}
+        self.spots: list[tuple[int, int]] = []
+        self.but: list[str] = []
+        self.only: list[str] = []
+        self.tests = False
+
+    def holds(self, at: int) -> bool:
+        """Whether a position lies within a place that was read."""
+        return any(start <= at < end for start, end in self.spots)
+
+    def read(self, expression: re.Pattern[str], *, excepts: bool) -> None:
+        """Read the places behind a preposition."""
+        for found in expression.finditer(self._text):
+            named, end = _named(self._text, found.end(), self._marks)
+            if not named or self.holds(found.start()):
                 continue
-            named, end = _named(text, found.end(), marks)
-            if not named:
-                continue
-            spots.append((found.start(), end))
+            self.spots.append((found.start(), end))
             if named == ("",):
                 continue
             if excepts:
-                but += named
+                self.but += named
             elif named == TESTS:
-                tests = True
+                self.tests = True
             else:
-                only += named
-    if re.match(r"\W*(?:unit\s+|integration\s+)?tests?\s+(?:must|should|do|never|may|are|have|use|can)\b", text, re.I):
-        tests = True
-    if any(re.match(r"\W*(?:unit\s+)?test(?:s|ing)?\W*$", heading, re.I) for heading in sentence.headings):
-        tests = True
-    files: tuple[str, ...] = ()
-    if found := _LANGUAGE.search(blanked(text, spots)):
-        files = _LANGUAGES[found[1].lower()]
-    else:
-        for heading in reversed(sentence.headings):
-            if found := _HEADING.match(heading):
-                files = _LANGUAGES[found[1].lower()]
-                break
-    return Places(tuple(only), files, tuple(but), tests, spots=tuple(sorted(spots)))
+                self.only += named
 
 
 def _named(text: str, at: int, marks: Mapping[int, tuple[int, str]]) -> tuple[tuple[str, ...], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sidecars.observer.conventions.polarity import Polarity, of_label, of_sign
 
@@ -56,72 +56,87 @@ def sentences(text: str, first: int = 1) -> Iterator[Sentence]:
         text: the document.
         first: the number of its first line.
     """
-    blank = lambda found: re.sub(r"[^\n]", " ", found[0])  # noqa: E731 - lines stay where they are
-    lines = _STRUCK.sub(blank, _COMMENT.sub(blank, text)).splitlines()[:_MOST]
-    headings: list[tuple[int, str]] = []
-    paragraph: list[str] = []
-    at = first
+    reading = _Reading()
+    for number, line in enumerate(_STRUCK.sub(_blank, _COMMENT.sub(_blank, text)).splitlines()[:_MOST], first):
+        yield from reading.line(number, line)
+    yield from reading.finished()
+
+
+def _blank(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found[0])  # lines stay where they are
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Where the reading of a document stands."""
+
+    headings: list[tuple[int, str]] = field(default_factory=list)
+    paragraph: list[str] = field(default_factory=list)
+    at: int = 1
     label: Polarity | None = None
-    columns: list[Polarity | None] = []
-    fence = ""
+    columns: list[Polarity | None] = field(default_factory=list)
+    fence: str = ""
 
-    def state() -> tuple[tuple[str, ...], Polarity | None]:
-        names = tuple(name for _, name in headings)
-        told = next((found for name in reversed(names) if (found := of_label(name))), None)
-        return names, label or told
-
-    def finished() -> Iterator[Sentence]:
-        if paragraph:
-            names, around = state()
-            yield from _split(paragraph, at, around, names)
-            paragraph.clear()
-
-    for number, line in enumerate(lines, first):
-        if fence:
-            fence = "" if line.strip().startswith(fence) else fence
-            continue
-        if found := _FENCE.match(line):
-            yield from finished()
-            fence = found[1][:3]
+    def line(self, number: int, line: str) -> Iterator[Sentence]:
+        """Read one line; what ends with it is given."""
+        if self.fence:
+            self.fence = "" if line.strip().startswith(self.fence) else self.fence
+        elif found := _FENCE.match(line):
+            yield from self.finished()
+            self.fence = found[1][:3]
         elif heading := _HEADING.match(line):
-            yield from finished()
-            label, columns = None, []
-            headings[:] = [each for each in headings if each[0] < len(heading[1])]
-            headings.append((len(heading[1]), heading[2]))
-        elif _UNDERLINE.match(line) and len(paragraph) == 1:
-            headings[:] = [(1, paragraph.pop())]
-            label = None
+            yield from self.finished()
+            self.label, self.columns = None, []
+            self.headings = [each for each in self.headings if each[0] < len(heading[1])]
+            self.headings.append((len(heading[1]), heading[2]))
+        elif _UNDERLINE.match(line) and len(self.paragraph) == 1:
+            self.headings = [(1, self.paragraph.pop())]
+            self.label = None
         elif line.lstrip().startswith("|"):
-            yield from finished()
-            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            if all(re.fullmatch(r":?-+:?", cell) for cell in cells):
-                continue
-            if not columns:
-                columns = [of_label(cell) for cell in cells]
-                continue
-            names, _ = state()
-            for index, cell in enumerate(cells):
-                around = columns[index] if index < len(columns) else None
-                yield Sentence(_clean(cell), number, around, names, whole=" | ".join(cells)[:300])
+            yield from self.finished()
+            yield from self._row(number, line)
         elif not line.strip():
-            yield from finished()
-            columns = []
-        elif item := _ITEM.match(line):
-            yield from finished()
-            paragraph.append(item[2])
-            at = number
-            if found := _LABEL.match(item[2]):
-                label = of_label(found[1]) or label
+            yield from self.finished()
+            self.columns = []
         else:
-            columns = []
-            if not paragraph:
-                at = number
-                if not line.startswith((" ", "\t")):
-                    label = None
-            paragraph.append(line.strip())
-            if found := _LABEL.match(line):
-                label = of_label(found[1])
-    yield from finished()
+            yield from self._words(number, line)
+
+    def finished(self) -> Iterator[Sentence]:
+        """The sentences of the paragraph that has ended."""
+        if self.paragraph:
+            names, around = self._around()
+            yield from _split(self.paragraph, self.at, around, names)
+            self.paragraph.clear()
+
+    def _around(self) -> tuple[tuple[str, ...], Polarity | None]:
+        names = tuple(name for _, name in self.headings)
+        told = next((found for name in reversed(names) if (found := of_label(name))), None)
+        return names, self.label or told
+
+    def _row(self, number: int, line: str) -> Iterator[Sentence]:
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if all(re.fullmatch(r":?-+:?", cell) for cell in cells):
+            return
+        if not self.columns:
+            self.columns = [of_label(cell) for cell in cells]
+            return
+        names, _ = self._around()
+        for around, cell in zip(self.columns, cells, strict=False):
+            yield Sentence(_clean(cell), number, around, names, whole=" | ".join(cells)[:300])
+
+    def _words(self, number: int, line: str) -> Iterator[Sentence]:
+        self.columns = []
+        item = _ITEM.match(line)
+        if item:
+            yield from self.finished()
+        text = item[2] if item else line.strip()
+        if not self.paragraph:
+            self.at = number
+            if not item and not line.startswith((" ", "\t")):
+                self.label = None
+        self.paragraph.append(text)
+        if found := _LABEL.match(text):
+            self.label = of_label(found[1]) or (self.label if item else None)
 
 
 def _split(paragraph: list[str], line: int, around: Polarity | None, headings: tuple[str, ...]) -> Iterator[Sentence]:

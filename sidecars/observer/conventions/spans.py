@@ -11,21 +11,33 @@ from sidecars.syntax.programs import grammar
 
 _WRITERS = ("Edit", "Write", "NotebookEdit")
 _BY_HAND = re.compile(r"\bby\s+hand\b|\bmanual(?:ly)?\b|\bhand[- ]edit|\bdirectly\b|\bgenerated\b|\byourself\b", re.I)
-_CHANGE = re.compile(r"\b(?:edit|chang|touch|modif|alter|writ|hand-edit|patch|overwrit|updat|rewrit|renam|delet|remov)\w*", re.I)
+_CHANGE = re.compile(
+    r"\b(?:edit|chang|touch|modif|alter|writ|hand-edit|patch|overwrit|updat|rewrit|renam|delet|remov)\w*", re.I
+)
 _READ = re.compile(r"\b(?:read|open|look|print|cat|show|access)\w*\b", re.I)
 _COMMIT = re.compile(r"\b(?:commit|check\w*\s+in|stage|git\s+add|version\s+control|push)\w*\b", re.I)
 _RUN = re.compile(r"\b(?:run|running|execute|invoke|call|command|use|through|with|via|type|start|launch)\w*\b", re.I)
+_NEW_FILES = re.compile(r"\b(?:new|any|no)\s+(?:new\s+)?files?\b", re.IGNORECASE)
+_MADE = re.compile(r"\b(?:new\s+)?(?:file|module|create|add|no|name)\w*\b", re.IGNORECASE)
 _EXISTING = re.compile(r"\b(?:existing|old|applied|published|released|merged|committed)\b", re.I)
 _DIRECTIVE = re.compile(
-    r"(?:#|//|/\*|--|<!--)\s*\S.*|@ts-[\w-]+|eslint-[\w/-]+|(?:tslint|pylint|rubocop|istanbul|c8|v8|prettier|biome|coverage|mypy|pyright|ruff|stylelint|nolint|nosec|noinspection|NOSONAR|webpackIgnore|phpcs|swiftlint|shellcheck)\b[\w:/ -]*"
+    r"(?:#|//|/\*|--|<!--)\s*\S.*|@ts-[\w-]+|eslint-[\w/-]+|(?:tslint|pylint|rubocop|"
+    r"istanbul|c8|v8|prettier|biome|coverage|mypy|pyright|ruff|stylelint|nolint|nosec|"
+    r"noinspection|NOSONAR|webpackIgnore|phpcs|swiftlint|shellcheck)\b[\w:/ -]*"
 )
-_PATH = re.compile(r"~?[\w.@*-]*/[\w./@*{}-]*|\.[\w.-]+|\*?[\w.-]*\.(?:py|pyi|js|jsx|mjs|ts|tsx|json|lock|toml|ya?ml|md|sql|css|scss|html|go|rs|rb|java|kt|sh|env|txt|cfg|ini|sum|mod|xml|proto|graphql|snap|pem|key|db|sqlite|csv|log|ipynb)|Makefile|Dockerfile|CHANGELOG|Gemfile|go\.mod")
+_PATH = re.compile(
+    r"~?[\w.@*-]*/[\w./@*{}-]*|\.[\w.-]+|\*?[\w.-]*\.(?:py|pyi|js|jsx|mjs|ts|tsx|json|lock|toml|ya?ml|md|sql|css|scss|html|go|rs|rb|java|kt|sh|env|txt|cfg|ini|sum|mod|xml|proto|graphql|snap|pem|key|db|sqlite|csv|log|ipynb)|Makefile|Dockerfile|CHANGELOG|Gemfile|go\.mod"
+)
 _NAME = re.compile(r"@?[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*(?:!|\(\.{0,3}\))?|\.[A-Za-z_]\w*\(\)?\)?")
+_IMPORT = re.compile(r"(?:from\s+([\w.]+)\s+)?import\s+([\w.*]+)")
 _FLAG = re.compile(r"--[\w-]+|-\w")
 # Words of languages: they stand in code as they are.
 _KEYWORDS = frozenset(
-    "var let goto with lambda global nonlocal eval exec del yield async await unsafe defer panic final static enum namespace do while switch default "
-    "any null nil undefined None typeof instanceof delete void interface protected friend extern register volatile inline alert debugger".split()  # noqa: SIM905
+    """
+    var let goto with lambda global nonlocal eval exec del yield async await unsafe defer panic final static enum do
+    namespace while switch default any null nil undefined None typeof instanceof delete void interface protected friend
+    extern register volatile inline alert debugger
+    """.split()  # noqa: SIM905 - a list of words
 )
 # Where a short flag belongs, by what the sentence speaks of.
 _SHORT_FLAGS = (
@@ -35,7 +47,13 @@ _SHORT_FLAGS = (
     (re.compile(r"\badd\b|\bstag", re.I), "git add"),
     (re.compile(r"\brm\b|\bremov|\bdelet", re.I), "rm"),
 )
-_SAME_FLAGS = (("-f", "--force"), ("-A", "--all"), ("-n", "--no-verify"), ("-r", "-R", "--recursive"), ("-i", "--interactive"))
+_SAME_FLAGS = (
+    ("-f", "--force"),
+    ("-A", "--all"),
+    ("-n", "--no-verify"),
+    ("-r", "-R", "--recursive"),
+    ("-i", "--interactive"),
+)
 _EDITORS = "sed|gsed|perl|awk|ed|tee|cat|echo|printf|patch|ex|vim|python*|node|ruby|cp|mv|truncate"
 
 
@@ -66,25 +84,39 @@ def rules_of_span(inner: str, sentence: str, start: int, end: int) -> Found | No
     name = re.sub(r"\W+", "-", text).strip("-").lower() or "sign"
     if found := _command(text, sentence):
         return Found(name, found, "ran")
-    if _FLAG.fullmatch(text):
-        flags = _flags(text)
-        if text.startswith("--"):
-            return Found(name, (_rule(runs=(f"* {flags}",)),), f"has the flag {shown}")
-        program = next((each for expression, each in _SHORT_FLAGS if expression.search(sentence)), None)
-        return Found(name, (_rule(runs=(f"{program} {flags}",)),), f"has the flag {shown}") if program else None
-    if _DIRECTIVE.fullmatch(text):
-        return Found(name, (_rule(writes=("**",), comments=re.escape(text.lstrip("#/*- ")).replace(r"\ ", r"\s*")),), f"has {shown}")
-    if _PATH.fullmatch(text):
+    if _PATH.fullmatch(text) and not _DIRECTIVE.fullmatch(text):
         rules = _path(text, sentence)
-        return Found(name, rules, "{done}" if rules and not rules[0].runs else "names it", is_path=True) if rules else None
+        what = "{done}" if rules and not rules[0].runs else "names it"
+        return Found(name, rules, what, is_path=True) if rules else None
+    if _FLAG.fullmatch(text):
+        rules = _of_flag(text, sentence)
+        return Found(name, rules, f"has the flag {shown}") if rules else None
+    rules = _in_a_file(text)
+    return Found(name, rules, f"has {shown}") if rules else None
+
+
+def _of_flag(text: str, sentence: str) -> tuple[Rule, ...]:
+    if text.startswith("--"):
+        return (_rule(runs=(f"* {_flags(text)}",)),)
+    program = next((each for expression, each in _SHORT_FLAGS if expression.search(sentence)), None)
+    return (_rule(runs=(f"{program} {_flags(text)}",)),) if program else ()
+
+
+def _in_a_file(text: str) -> tuple[Rule, ...]:
+    """How a text stands in a file: as a comment, a name, an import, a sign."""
+    if _DIRECTIVE.fullmatch(text):
+        comment = re.escape(text.lstrip("#/*- ")).replace(r"\ ", r"\s*")
+        return (_rule(writes=("**",), comments=comment),)
     if _NAME.fullmatch(text):
-        return Found(name, _code(text), f"has {shown}")
-    if re.fullmatch(r"(?:from\s+\S+\s+)?import\s+.+", text):
-        expression = re.escape(text).replace(r"\ ", r"[ \t]+").replace("X", r"[\w.]+")
-        return Found(name, (_rule(writes=("**",), code=r"^[ \t]*" + re.sub(r"import\[ \\t\]\+x$", r"import[ \\t]+\\w", expression)),), f"has {shown}")
+        return _code(text)
+    if found := _IMPORT.fullmatch(text):
+        module = r"[\w.]+" if found[1] in ("x", "X", "module", "foo") else re.escape(found[1] or "")
+        what = r"\*" if found[2] == "*" else r"\w" if found[2] in ("x", "X", "foo") else re.escape(found[2])
+        start = rf"from[ \t]+{module}[ \t]+" if found[1] else ""
+        return (_rule(writes=("**",), code=rf"^[ \t]*{start}import[ \t]+{what}"),)
     if len(text) >= 2 and not re.search(r"\w", text):
-        return Found(name, (_rule(writes=("**",), code=rf"(?<![=!<>&|+*/-]){re.escape(text)}(?![=<>&|+*/-])"),), f"has {shown}")
-    return None
+        return (_rule(writes=("**",), code=rf"(?<![=!<>&|+*/-]){re.escape(text)}(?![=<>&|+*/-])"),)
+    return ()
 
 
 def _flags(flag: str) -> str:
@@ -121,27 +153,25 @@ def _command(text: str, sentence: str) -> tuple[Rule, ...]:
 
 
 def _path(text: str, sentence: str) -> tuple[Rule, ...]:
-    text = text.removeprefix("./")
-    glob = text if "/" in text.rstrip("/") or text.startswith("*") or text.endswith("/") else text
-    if _COMMIT.search(sentence) and not _CHANGE.search(sentence):
-        word = text.rstrip("/")
-        return (_rule(runs=(f"git add @{word}|*/{word}|./{word}|{word}/*", f"git commit @{word}|*/{word}|{word}/*")),)
+    path = text.removeprefix("./")
     if _CHANGE.search(sentence):
-        if _BY_HAND.search(sentence):
-            return (
-                _rule(tools=_WRITERS, writes=(glob,)),
-                _rule(tools=("Bash",), writes=(glob,), runs=(_EDITORS,)),
-            )
-        if _EXISTING.search(sentence):
-            return (_rule(changes=(glob,)),)
-        return (_rule(writes=(glob,)),)
-    if re.search(r"\b(?:new\s+)?(?:file|module|create|add|no)\b", sentence, re.I) and not text.endswith("/"):
-        return (_rule(creates=(glob,)),)
-    if re.search(r"\b(?:new\s+files?|create|add|put|place)\b", sentence, re.I):
-        return (_rule(creates=(glob,)),)
-    if _READ.search(sentence):
-        return (_rule(opens=(glob,)),)
-    return ()
+        return _not_changed(path, sentence)
+    if _COMMIT.search(sentence):
+        word = path.rstrip("/")
+        return (_rule(runs=(f"git add @{word}|*/{word}|./{word}|{word}/*", f"git commit @{word}|*/{word}|{word}/*")),)
+    if re.search(r"\b(?:to|into|in|from)\s+`[^`]*" + re.escape(text), sentence):
+        return (_rule(creates=(path,)),) if _NEW_FILES.search(sentence) else ()
+    if _MADE.search(sentence) and not path.endswith("/"):
+        return (_rule(creates=(path,)),)
+    return (_rule(opens=(path,)),) if _READ.search(sentence) else ()
+
+
+def _not_changed(path: str, sentence: str) -> tuple[Rule, ...]:
+    if _BY_HAND.search(sentence):
+        return (_rule(tools=_WRITERS, writes=(path,)), _rule(tools=("Bash",), writes=(path,), runs=(_EDITORS,)))
+    if _EXISTING.search(sentence):
+        return (_rule(changes=(path,)),)
+    return (_rule(writes=(path,)),)
 
 
 def _code(text: str) -> tuple[Rule, ...]:
@@ -160,9 +190,18 @@ def _code(text: str) -> tuple[Rule, ...]:
             return (_rule(writes=("**",), code=rf"{before}{escaped}\s*\("),)
         if base in _KEYWORDS or not base.islower():
             return (_rule(writes=("**",), code=rf"{before}{escaped}\b(?!\s*[:=][^=])"),)
-        imported = rf"^[ \t]*(?:import|from)[ \t]+{escaped}\b|^[ \t]*(?:import\b[^\n]*|[^\n]*\brequire\s*\(\s*)['\"]{escaped}(?:/[^'\"]*)?['\"]|^[ \t]*use[ \t]+{escaped}\b"
-        return (_rule(writes=("**",), text=imported, code=r"\b(?:import|from|require|use)\b"), _rule(writes=("**",), code=rf"{before}{escaped}\s*\("))
+        imported = (
+            rf"^[ \t]*(?:import|from)[ \t]+{escaped}\b|^[ \t]*(?:import\b[^\n]*|"
+            rf"[^\n]*\brequire\s*\(\s*)['\"]{escaped}(?:/[^'\"]*)?['\"]|^[ \t]*use[ \t]+{escaped}\b"
+        )
+        return (
+            _rule(writes=("**",), text=imported, code=r"\b(?:import|from|require|use)\b"),
+            _rule(writes=("**",), code=rf"{before}{escaped}\s*\("),
+        )
     head, last = r"\.".join(map(re.escape, parts[:-1])), re.escape(parts[-1])
     end = r"\s*\(" if called else r"\b"
-    alternatives = rf"{before}{escaped}{end}|^[ \t]*from[ \t]+{head}[ \t]+import\b[^\n#]*\b{last}\b|^[ \t]*(?:import|from)[ \t]+{escaped}\b"
+    alternatives = (
+        rf"{before}{escaped}{end}|^[ \t]*from[ \t]+{head}[ \t]+import\b[^\n#]*\b{last}\b|"
+        rf"^[ \t]*(?:import|from)[ \t]+{escaped}\b"
+    )
     return (_rule(writes=("**",), code=alternatives),)

@@ -22,11 +22,13 @@ class Concern:
         words: by which sentences name it, None where only linters do.
         when: what a sentence has to say of it.
         about: what else the sentence must name.
+        not_about: what it must not name.
         only_in: what the sentence, or a heading above it, must name.
         linters: codes under which linters forbid it.
         what: how it is said of a file or a command.
         rules: conditions, as in ``sidecar.yaml``.
-        options: its marks: ``tests_are_free``, ``needs_tests``, ``asking_is_no_condition``, ``exclusive``, ``either``.
+        options: its marks: ``tests_are_free``, ``needs_tests``, ``asking_is_no_condition``, ``exclusive``, ``either``,
+            ``plain``.
         program: the program that it is about.
         reference: an expression for a note's reference (a ticket), which a sentence may ask for.
     """
@@ -35,6 +37,7 @@ class Concern:
     words: re.Pattern[str] | None
     when: Polarity
     about: re.Pattern[str] | None
+    not_about: re.Pattern[str] | None
     only_in: re.Pattern[str] | None
     linters: frozenset[str]
     what: str
@@ -44,7 +47,7 @@ class Concern:
     reference: str = field(default="")
 
 
-_MARKS = ("tests_are_free", "needs_tests", "asking_is_no_condition", "exclusive", "either")
+_MARKS = ("tests_are_free", "needs_tests", "asking_is_no_condition", "exclusive", "either", "plain")
 
 
 # A blank of an expression, outside of brackets: there it is one sign of many.
@@ -84,6 +87,7 @@ def _concern(raw: Mapping[str, Any]) -> Concern:
         words=expression("words"),
         when=ASKS if raw.get("when") == "asks" else FORBIDS,
         about=expression("about"),
+        not_about=expression("not_about"),
         only_in=expression("only_in"),
         linters=frozenset(map(str, raw.get("linters", ()))),
         what=str(raw.get("what", "")),
