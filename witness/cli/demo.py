@@ -38,9 +38,7 @@ _SAMPLE_ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "
 
 
 @click.command()
-@click.option(
-    "--agent", default="", metavar="CMD", help="Any command as the agent (default: Claude Code, if it is set up)."
-)
+@click.option("--agent", default="", metavar="CMD", help="Any command as the agent (default: a scripted one).")
 @click.option("--keep", is_flag=True, help="Keep the scratch town.")
 def demo(agent: str, keep: bool) -> None:
     """Show the main job in a scratch town: spawn, observe, inject, respawn, done, nothing left."""
@@ -55,15 +53,16 @@ def demo(agent: str, keep: bool) -> None:
 
 
 def _agent(command: str) -> str:
-    if command:
-        return command
-    if shutil.which("claude") and os.environ.get("ANTHROPIC_API_KEY"):
-        click.echo("the agent is the real Claude Code: it uses your API key")
+    """The agent's command. Without one the scripted agent plays, whatever is installed and whatever keys are set."""
+    if not command:
+        click.echo(
+            "the agent is scripted; the pane, the hooks and the sidecars are real (--agent claude: the real one)"
+        )
+        return shlex.join([sys.executable, str(Path(__file__).with_name("scripted_agent.py"))])
+    if command == "claude":
+        click.echo("the agent is the real Claude Code: it uses your login or key, and may ask about the folder first")
         return "claude --permission-mode acceptEdits"
-    click.echo(
-        "the agent is scripted: no claude, or no ANTHROPIC_API_KEY; the pane, the hooks and the sidecars are real"
-    )
-    return shlex.join([sys.executable, str(Path(__file__).with_name("scripted_agent.py"))])
+    return command
 
 
 @contextmanager
