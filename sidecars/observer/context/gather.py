@@ -96,7 +96,7 @@ def summarise(text: str, first: int = 1) -> str:
 def _add_conventions(material: Context, assignment: Assignment) -> Context:
     """The project's guides, the argument's documents among them, and its linters' configuration, as rules too."""
     from sidecars.observer.conventions.linters import CONFIGURATIONS, read_configuration
-    from sidecars.observer.conventions.reader import GUIDES, read_guide
+    from sidecars.observer.conventions.reader import GUIDES, distinct, read_guide
 
     workdir = Path(assignment.workdir)
     named = [part.strip() for part in assignment.argument.split(",") if part.strip()]
@@ -112,7 +112,7 @@ def _add_conventions(material: Context, assignment: Assignment) -> Context:
             rules += read_guide(body, name, 1 + text.count("\n") - body.count("\n"))
     for path in find(CONFIGURATIONS, workdir, wanted=False):
         rules += read_configuration(read_text(path), title(path, workdir))
-    return replace(material, rules=(*material.rules, *rules))
+    return replace(material, rules=(*material.rules, *distinct(rules)))
 
 
 def _add_mcp(material: Context, assignment: Assignment) -> Context:

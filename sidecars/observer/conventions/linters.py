@@ -80,9 +80,9 @@ def read_configuration(text: str, title: str) -> tuple[Rule, ...]:
     ):
         return ()
     return tuple(
-        _cited(each, made, what, f"{title}:{_line(text, each.key or each.code)}", f"{number}-{index}")
-        for number, each in enumerate(held)
-        for index, (made, what) in enumerate(_made(each))
+        _cited(each, made, what, f"{title}:{_line(text, each.key or each.code)}")
+        for each in held
+        for made, what in _made(each)
     )
 
 
@@ -98,12 +98,12 @@ def _made(held: Held) -> Iterator[tuple[Rule, str]]:
             yield rule_of(raw, held.values or {}), what
 
 
-def _cited(held: Held, rule: Rule, what: str, source: str, number: str) -> Rule:
+def _cited(held: Held, rule: Rule, what: str, source: str) -> Rule:
     anywhere = not (rule.writes or rule.creates or rule.runs)
     subject = "'{ran}'" if rule.runs else "{path}"
     return replace(
         rule,
-        name=f"{held.code}-{number}".lower().replace("/", "-").lstrip("@"),
+        name=held.code.lower().replace("/", "-").lstrip("@"),
         writes=("**",) if anywhere else rule.writes,
         but_not=(*rule.but_not, *held.but),
         within=held.only or rule.within,

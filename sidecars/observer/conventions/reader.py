@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -54,11 +55,21 @@ def read_guide(text: str, title: str, first: int = 1) -> tuple[Rule, ...]:
             for other in said
             if other.polarity == ALLOWS and other.name == each.name and other.places.given
         ]
-        rules += _worded(_spared(each, flags), title, excepted, len(rules))
+        rules += _worded(_spared(each, flags), title, excepted)
     folder = title.rpartition("/")[0]
     if folder and folder.split("/")[0] not in ("docs", ".github", ".claude", ".cursor"):
         rules = [replace(rule, within=rule.within or (f"{folder}/",)) for rule in rules]
-    return tuple(rules)
+    return distinct(rules)
+
+
+def distinct(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules, each with a name of its own: the second of a name is ``name-2``."""
+    counts: Counter[str] = Counter()
+    named = []
+    for rule in rules:
+        counts[rule.name] += 1
+        named.append(replace(rule, name=f"{rule.name}-{counts[rule.name]}") if counts[rule.name] > 1 else rule)
+    return tuple(named)
 
 
 def _spared(said: Said, flags: list[str]) -> Said:
@@ -71,13 +82,13 @@ def _spared(said: Said, flags: list[str]) -> Said:
     )
 
 
-def _worded(said: Said, title: str, excepted: Iterable[Places], count: int) -> Iterator[Rule]:
+def _worded(said: Said, title: str, excepted: Iterable[Places]) -> Iterator[Rule]:
     quote = " ".join(said.sentence.text.split())
     if len(quote) < 25 and said.sentence.whole:
         quote = said.sentence.whole
     quote = (quote[: _QUOTE - 1] + "…" if len(quote) > _QUOTE else quote).replace("{", "(").replace("}", ")")
     source = f"{title}:{said.sentence.line}"
-    for index, rule in enumerate(said.rules):
+    for rule in said.rules:
         placed = said.places.put_on(rule)
         for places in excepted:
             placed = replace(placed, but_not=(*placed.but_not, *places.only, *places.files))
@@ -88,7 +99,7 @@ def _worded(said: Said, title: str, excepted: Iterable[Places], count: int) -> I
         what = said.what
         yield replace(
             placed,
-            name=f"{said.name}-{count + index}",
+            name=said.name,
             say=f"{subject} {what}; {source} says: “{quote}”",
             source=source,
         )
