@@ -6,6 +6,7 @@ a program that the table does not know, a text that is no shell. The line is rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 LONGEST_LINE = 50_000
 _DEEPEST = 40
 _DEEPEST_LINE = 8
+_BACKSLASH_BODY = re.compile(rb"(<<-?[^\n<][^\n]*\n[ \t]*)\\")
 _MOST_COMMANDS = 2_000
 # Their failure is an answer, so that ``A && B`` may well leave out B.
 _ASKS = frozenset("[ test false grep egrep fgrep rg ag diff cmp which type command hash pgrep kill ping".split())  # noqa: SIM905
@@ -85,7 +87,9 @@ class _Walk:
     def line(self, line: str, scope: Scope) -> None:
         """Read a text of the shell in ``scope``."""
         source = line.encode("utf-8", "replace")
-        root = parse("bash", source) if self._lines < _DEEPEST_LINE else None
+        # The grammar takes the first line of a here-document that begins with a backslash for words of the command.
+        shown = _BACKSLASH_BODY.sub(rb"\1_", source)
+        root = parse("bash", shown) if self._lines < _DEEPEST_LINE else None
         if root is None:
             return
         outer, self._source = self._source, source

@@ -27,6 +27,8 @@ from sidecars.syntax.words import ansi_text, literal
         ("git checkout -- src/a.py src", [], ["src/a.py"]),
         ("git diff main -- src/a.py", [], []),
         ("cat > notes.md <<'EOF'\ncat src/private/x.py\nEOF\nrm old", [], ["notes.md", "old"]),
+        ("cat <<'END'\n\\cat src/private/x.py\nEND\nrm old", [], ["old"]),
+        ("cat <<END > out.txt\n\\$HOME src/private/x.py > y\nEND\n", [], ["out.txt"]),
         ("python3 -c \"print(open('src/x.txt').read())\"", [], []),
         ("FOO=1 sudo -u me cat a 2>/dev/null", ["a"], []),
         ("cp a b c/", ["a", "b"], ["c/a", "c/b"]),
