@@ -13,6 +13,7 @@ Nothing outside of the declared artifacts can be read, whoever asks and whatever
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterable
@@ -98,6 +99,8 @@ class Artifacts:
     # -- declaring ----------------------------------------------------------------------------------------------
 
     def _declare(self, path: str) -> _Root:
+        if re.match(r"[a-z][a-z0-9+.-]+://", path, re.IGNORECASE) and not os.path.lexists(path):
+            raise UnreadableError(path, f"is a URL: fetch it into a file first (curl -fsSLo FILE '{path}')")
         try:
             real = os.path.realpath(path, strict=True)
         except (OSError, ValueError) as error:

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sidecars.distill.answer import Claim, Draft
-from sidecars.distill.counting import tallies
 from sidecars.distill.errors import TimeoutSpentError, UnreadableError
 from sidecars.distill.layout import Layout, shape_of
 from sidecars.distill.passages import Windows
@@ -121,6 +120,8 @@ def extract(inquiry: Inquiry) -> Draft:
 
 def _counted(shelf: TextPool, found: Found) -> str:
     """What was counted, in words."""
+    from sidecars.distill.counting import tallies
+
     told = tallies(shelf, list(found.names), found.question.text)
     if told:
         return "Counted: " + "; or ".join(str(each) for each in told) + "."

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sidecars.distill.answer import Answer, Claim, Draft, Evidence, Source, Spending
 from sidecars.distill.artifact import Artifacts
@@ -26,8 +26,10 @@ from sidecars.distill.extractive_backend import extract, room_for
 from sidecars.distill.limits import Deadline, Limits
 from sidecars.distill.request import Inquiry, Progress
 from sidecars.distill.text_pool import TextPool
-from sidecars.llm.client import Endpoint
 from witness.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from sidecars.llm.client import Endpoint
 
 BACKENDS = ("model", "claude", "index")
 
@@ -75,8 +77,8 @@ def distill(
     Raises:
         QuestionError: question, backend or a limit cannot be meant.
         UnreadableError: an artifact cannot be read.
-        NoBackendError: the backend cannot run here. Other limits end with what a search has found, and say so in
-            ``outcome``.
+        NoBackendError: the backend cannot run here. A service that refuses, and other limits, end with what a search
+            has found, and say so in ``outcome``.
     """
     limits = limits or Limits()
     if not question.strip():
@@ -90,6 +92,8 @@ def distill(
         room = room_for(shelf, bytes_in, limits.max_output_chars) if backend == "index" else limits.max_output_chars
         draft, spending, outcome = _ask(backend, Inquiry(shelf, question, limits, room, progress), endpoint)
         answer = _checked(draft, shelf, spending, outcome)
+        if outcome is Exit.ANSWERED and backend != "index":
+            answer = _held_against_quotes(answer, question)
         answer = replace(answer, bytes_in=bytes_in, seconds=deadline.spent)
         return fit(answer, room)
 
@@ -111,7 +115,9 @@ def _ask(backend: str, inquiry: Inquiry, endpoint: Endpoint | None) -> tuple[Dra
         helper = ClaudeHelper(inquiry)
     try:
         return helper.run(), helper.spending, Exit.ANSWERED
-    except (BudgetError, TimeoutSpentError, UnparsableError) as error:
+    except (BudgetError, NoBackendError, TimeoutSpentError, UnparsableError) as error:
+        if isinstance(error, NoBackendError) and not helper.passages:
+            raise
         # Never nothing: the passages that the helper was to begin with are an answer of a kind.
         draft = Draft(
             f"No answer from the {backend} backend ({error}). The passages that a search has ranked are below.",
@@ -148,6 +154,22 @@ def _checked(draft: Draft, shelf: TextPool, spending: Spending, outcome: Exit) -
     if outcome is Exit.ANSWERED and not answer.verified:
         outcome = Exit.UNVERIFIED
     return replace(answer, outcome=outcome)
+
+
+def _held_against_quotes(answer: Answer, question: str) -> Answer:
+    """The answer with a mark at each sentence that no verified quote carries."""
+    from sidecars.distill.answer_check import marked, uncarried
+
+    found = uncarried(answer.answer, question, [each.quote for each in answer.evidence if each.verified])
+    if not found:
+        return answer
+    gaps = [f"no quote carries {missing} in: {sentence[:120]}" for sentence, missing in found]
+    return replace(
+        answer,
+        answer=marked(answer.answer, [sentence for sentence, _ in found]),
+        gaps=(*answer.gaps, *gaps),
+        outcome=Exit.UNVERIFIED,
+    )
 
 
 def fit(answer: Answer, room: int) -> Answer:

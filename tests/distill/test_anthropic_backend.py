@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sidecars.distill import Answer, Exit, Limits, distill
+from sidecars.distill.answer_check import uncarried
 from sidecars.distill.errors import NoBackendError
 from sidecars.llm.client import Endpoint
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
@@ -237,11 +238,42 @@ def test_the_time_ends_also_while_the_server_keeps_silent(server: ModelServer, l
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 400])
-def test_a_service_that_refuses_is_no_backend(server: ModelServer, log: tuple[str, EvalLog], status: int) -> None:
+def test_a_service_that_refuses_hands_over_what_was_ranked(
+    server: ModelServer, log: tuple[str, EvalLog], status: int
+) -> None:
     server.play(status)
-    with pytest.raises(NoBackendError, match=str(status)) as caught:
-        ask(server, log[0])
-    assert KEY not in str(caught.value)
+    answer = ask(server, log[0])
+    assert answer.outcome is Exit.NO_BACKEND
+    assert any(log[1].needed[0] in each.quote and each.verified for each in answer.evidence)
+    assert str(status) in answer.gaps[0]
+    assert "No answer from the model backend" in answer.answer
+    assert KEY not in json.dumps(answer.to_dict())
+
+
+@pytest.mark.parametrize("status", [429, 500, 529])
+def test_a_service_that_stays_overloaded_does_too(server: ModelServer, log: tuple[str, EvalLog], status: int) -> None:
+    server.play(*[status] * 12)
+    answer = ask(server, log[0], timeout=4)
+    assert answer.outcome in (Exit.NO_BACKEND, Exit.TIMEOUT)
+    assert any(log[1].needed[0] in each.quote and each.verified for each in answer.evidence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "missing"),
+    [
+        ("16 of 18 cases passed.", "16"),
+        ("The case `rename-symbol` failed.", "rename-symbol"),
+        ("It failed in Hamburg.", "Hamburg"),
+    ],
+)
+def test_a_sentence_that_no_quote_carries_is_marked(
+    server: ModelServer, log: tuple[str, EvalLog], sentence: str, missing: str
+) -> None:
+    server.play(say(good(log[1], answer=f"17 of 18 passed. {sentence}")))
+    answer = ask(server, log[0])
+    assert answer.answer == f"17 of 18 passed. {sentence} [not in the quotes]"
+    assert any(missing in gap for gap in answer.gaps)
+    assert answer.outcome is Exit.UNVERIFIED
 
 
 def test_an_overload_that_passes_is_no_fault(server: ModelServer, log: tuple[str, EvalLog]) -> None:
@@ -251,7 +283,7 @@ def test_an_overload_that_passes_is_no_fault(server: ModelServer, log: tuple[str
 
 def test_a_server_that_is_not_there_is_no_backend(log: tuple[str, EvalLog]) -> None:
     with pytest.raises(NoBackendError, match="cannot be reached"):
-        distill([log[0]], "x", backend="model", endpoint=Endpoint(KEY, url="http://127.0.0.1:9"))
+        distill([log[0]], "giraffe", backend="model", endpoint=Endpoint(KEY, url="http://127.0.0.1:9"))
 
 
 def test_without_a_key_there_is_no_backend(log: tuple[str, EvalLog]) -> None:
@@ -265,3 +297,18 @@ def test_the_key_is_sent_and_nowhere_shown(server: ModelServer, log: tuple[str, 
     answer = ask(server, log[0])
     assert [key.removeprefix("Bearer ") for key in server.keys] == [KEY]
     assert KEY not in json.dumps(answer.to_dict()) + repr(Endpoint(KEY, url=server.url))
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote", "carried"),
+    [
+        ("48213 pieces on 2025-03-11, in 120 ms.", "2025-03-11T06 count: 48,213 pieces, 120ms", True),
+        ("The upload did not finish.", "upload finished", False),
+        ("The upload did not finish.", "upload failed", True),
+        ("It was src/app.py and maxRetries.", "src/app.py: maxRetries = 3", True),
+        ("It was src/main.py.", "src/app.py: maxRetries = 3", False),
+        ("A well-known follow-up, and/or more.", "disk full", True),
+    ],
+)
+def test_what_a_quote_carries(answer: str, quote: str, carried: bool) -> None:
+    assert (not uncarried(answer, "what of it?", [quote])) is carried

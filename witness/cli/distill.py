@@ -51,7 +51,13 @@ def _shared(command: Any) -> Any:
 
 
 @click.command()
-@click.option("--artifact", "artifacts", multiple=True, metavar="PATH", help="a file or folder; may be repeated")
+@click.option(
+    "--artifact",
+    "artifacts",
+    multiple=True,
+    metavar="PATH",
+    help="a file or folder, - for what is piped in; may be repeated",
+)
 @click.option("--question", help="what you want to know")
 @click.option("--no-ignore", is_flag=True, help="in folders, read what .gitignore leaves out, too")
 @click.option("--stats", is_flag=True, help="what was saved so far, by run, in place of a question")

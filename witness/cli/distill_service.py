@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,13 @@ from witness.assignment import Assignment
 from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
-from witness.errors import NotFoundError, TownNotFoundError, WitnessError
+from witness.errors import NotFoundError, TownNotFoundError, UsageError, WitnessError
 from witness.files import read_text
 
 if TYPE_CHECKING:
     from sidecars.distill import Answer
     from sidecars.distill.ledger import Ledger
+    from witness.clock import Clock
 
 
 def _silent(_: str) -> None:
@@ -32,11 +34,13 @@ class Asking:
         backend: ``model``, ``claude``, ``index``, or ``auto``: model when the sidecars' key is set, else index.
         limits: fields of ``sidecars.distill.Limits``; an empty model means the town's.
         progress: told what is being done.
+        clock: where the time comes from; the system's when None.
     """
 
     backend: str = "auto"
     limits: dict[str, Any] = field(default_factory=dict)
     progress: Callable[[str], None] = _silent
+    clock: Clock | None = None
 
     def artifacts(self, paths: Iterable[str | Path], question: str, *, ignore: bool = True) -> Answer:
         """Ask about files and folders.
@@ -46,9 +50,10 @@ class Asking:
         """
         from sidecars.distill import distill
 
-        answer = distill(paths, question, ignore=ignore, progress=self.progress, **self._meant())
+        with _standard_input(paths) as (meant, names):
+            answer = distill(meant, question, ignore=ignore, progress=self.progress, clock=self.clock, **self._meant())
         ledger().write(answer)
-        return answer
+        return _renamed(answer, names)
 
     def sidecar(self, target: str, question: str) -> Answer:
         """Ask about the context of a sidecar.
@@ -68,15 +73,10 @@ class Asking:
         with tempfile.TemporaryDirectory(prefix="gt-ask-") as place:
             names = documents(assignment, Path(place))
             answer = self.artifacts(list(names), question)
-        evidence = tuple(replace(each, path=names.get(each.path, each.path)) for each in answer.evidence)
-        sources = tuple(replace(each, path=names.get(each.path, each.path)) for each in answer.sources)
-        gaps = answer.gaps
-        for path, name in names.items():
-            gaps = tuple(gap.replace(path, name) for gap in gaps)
-        return replace(answer, evidence=evidence, sources=sources, gaps=gaps)
+        return _renamed(answer, names)
 
     def _meant(self) -> dict[str, Any]:
-        from sidecars.distill import Endpoint, Limits
+        from sidecars.distill import Limits
         from sidecars.distill.errors import NoBackendError
 
         settings = _settings()
@@ -89,11 +89,52 @@ class Asking:
             if not key:
                 raise NoBackendError(f"the model backend needs a key: set {settings.key_env}, or use --backend index")
         limits = {**self.limits, "model": self.limits.get("model") or settings.model}
-        return {
-            "backend": backend,
-            "limits": Limits(**limits),
-            "endpoint": Endpoint(key, "", settings.model_url, settings.prices),
-        }
+        meant = {"backend": backend, "limits": Limits(**limits)}
+        if backend == "model":
+            from sidecars.distill import Endpoint
+
+            meant["endpoint"] = Endpoint(key, "", settings.model_url, settings.prices)
+        return meant
+
+
+# Names that mean what is piped into us.
+_STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+
+
+@contextmanager
+def _standard_input(paths: Iterable[str | Path]) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """The paths with what is piped into us as a file, and for that file the name by which it was declared."""
+    declared = [os.fspath(path) for path in paths]
+    if not _STANDARD_INPUT & set(declared):
+        yield declared, {}
+        return
+    import shutil
+    import sys
+    import tempfile
+
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("nothing is piped in: write  some-program | gt distill --artifact - --question ...")
+    # /tmp is memory on many machines, and what is piped in may be large.
+    folder = os.environ.get("TMPDIR") or ("/var/tmp" if Path("/var/tmp").is_dir() else None)  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="gt-distill-", dir=folder) as place:
+        spooled = Path(place) / "stdin"
+        with spooled.open("wb") as out:
+            shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
+        names = {str(spooled): next(each for each in declared if each in _STANDARD_INPUT)}
+        yield [str(spooled) if each in _STANDARD_INPUT else each for each in declared], names
+
+
+def _renamed(answer: Answer, names: Mapping[str, str]) -> Answer:
+    """The answer with the names by which its artifacts are known to who asked."""
+    gaps = answer.gaps
+    for path, name in names.items():
+        gaps = tuple(gap.replace(path, name) for gap in gaps)
+    return replace(
+        answer,
+        evidence=tuple(replace(each, path=names.get(each.path, each.path)) for each in answer.evidence),
+        sources=tuple(replace(each, path=names.get(each.path, each.path)) for each in answer.sources),
+        gaps=gaps,
+    )
 
 
 def ledger() -> Ledger:
