@@ -551,7 +551,7 @@ def test_a_fault_of_our_own_does_not_end_the_supervision(tmp_path: Path, monkeyp
         daemon._stop()
 
     monkeypatch.setattr(daemon, "_turn", turn)
-    monkeypatch.setattr("witness.daemon.loop._say", said.append)
+    monkeypatch.setattr("witness.daemon.loop.say", said.append)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     monkeypatch.chdir(tmp_path)
     try:

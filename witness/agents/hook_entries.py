@@ -18,6 +18,8 @@ _WATCH = 7 * 24 * 3600
 # After this the agent sits at its prompt: a background hook waits beside it and wakes it when a nudge comes. Not after
 # SessionStart, where some versions wait for a background hook before they show the prompt.
 _RESTING = "Stop"
+# The agent waits for a person. Nothing is delivered then; it is only recorded.
+_ASKING = ("PermissionRequest", "Notification")
 
 Handler = dict[str, Any]
 
@@ -109,4 +111,9 @@ DIALECTS = {
     ),
 }
 # Claude Code of a version that knows no ``args``.
-CLAUDE_AS_STRING = replace(DIALECTS["claude"], handlers=_claude_string)
+CLAUDE_AS_STRING = replace(
+    DIALECTS["claude"],
+    # Nor is it known whether they take the newer events.
+    events=tuple(event for event in DIALECTS["claude"].events if event not in _ASKING),
+    handlers=_claude_string,
+)

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from witness.api.messages import group_around
 from witness.config.settings import parse_duration
 from witness.config.town import Town
 from witness.errors import UsageError
@@ -63,6 +62,8 @@ def ask_for_force(journal: Journal, groups: Iterable[Group] = (), *, force: bool
     Raises:
         UsageError: it was not, and the caller runs in another polecat.
     """
+    from witness.api.messages import group_around
+
     here = group_around(journal)
     if here is None or force:
         return

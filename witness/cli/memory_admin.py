@@ -10,6 +10,7 @@ import click
 
 from witness.cli.context import print_json
 from witness.cli.memory_options import json_option, known, open_store, project_option, session_option, which_session
+from witness.cli.polecat_lines import write_table
 from witness.errors import DeclarationError, NotFoundError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -70,17 +71,8 @@ def _memory_row(memory: Memory) -> list[str]:
 
 
 def _table(heads: tuple[str, ...], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        return
-    table = Table(*heads, box=None, pad_edge=False)
-    for row in rows:
-        # As text: what an agent wrote must not be read as markup.
-        table.add_row(*(Text(cell, overflow="fold") for cell in row))
-    Console(soft_wrap=False).print(table)
+    if rows:
+        write_table(heads, rows)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Polecats for people: a few lines each, whole at any width.
+"""What people read: polecats in a few lines each, tables, all of it whole at any width.
 
 Nothing is cut: what does not fit folds between words, and where the output is no terminal a line stays one line.
 """
@@ -9,10 +9,11 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
+from rich.cells import cell_len
 
 from witness.state.records import wall_of
 
@@ -94,9 +95,28 @@ def length(seconds: float) -> str:
 
 def write_lines(lines: Iterable[str]) -> None:
     """Print lines; on a terminal they fold between words, elsewhere each stays whole."""
-    wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    wide = terminal_width()
     for line in lines:
         click.echo("\n".join(_folded(line, wide)) if wide else line)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal that is printed to, 0 where it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table whole: in columns where they fit or the output is no terminal, else row by row by name."""
+    cells = [[" ".join(cell.split()) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
+    wide = terminal_width()
+    if not wide or sum(widths) + 2 * (len(widths) - 1) <= wide:
+        for row in ([*heads], *cells):
+            padded = (text + " " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True))
+            click.echo("  ".join(padded).rstrip())
+        return
+    for row in cells:
+        write_lines([row[0], *(f"  {head}: {text}" for head, text in zip(heads[1:], row[1:], strict=True) if text)])
 
 
 def _folded(line: str, wide: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from witness.cli.context import open_journal, print_json, since_when
-from witness.cli.polecat_lines import write_lines
+from witness.cli.polecat_lines import write_lines, write_table
 from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
 from witness.journal import Decision, Journal
@@ -116,23 +116,16 @@ def costs(target: str | None, by: str, since: str, as_json: bool) -> None:
             [{by: row.key, **{key: value for key, value in asdict(row).items() if key != "key"}} for row in rows]
         )
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        by, "decisions", "said", "heeded", "unheeded", "held out", "calls", "input", "cached", "output", "dollars",
-        box=None, pad_edge=False,
-    )  # fmt: skip
+    heads = (by, "decisions", "said", "heeded", "unheeded", "held out", "calls", "input", "cached", "output", "dollars")
+    table = []
     for row in rows:
         inputs = row.input_tokens + row.cache_written_tokens
         numbers = (
             row.decisions, row.injected, row.heeded, row.unheeded, row.held_out, row.calls, inputs, row.cached_tokens,
             row.output_tokens,
         )  # fmt: skip
-        table.add_row(row.key, *map(str, numbers), f"{row.dollars:.5f}")
-    table.add_section()
+        table.append([row.key, *map(str, numbers), f"{row.dollars:.5f}"])
     keys = ("decisions", "injected", "heeded", "unheeded", "held_out", "calls")
     sums = (str(sum(getattr(row, key) for row in rows)) for key in keys)
-    dollars = sum(row.dollars for row in rows)
-    table.add_row("all", *sums, "", "", "", f"{dollars:.5f}")
-    Console(highlight=False).print(table)
+    table.append(["all", *sums, "", "", "", f"{sum(row.dollars for row in rows):.5f}"])
+    write_table(heads, table)

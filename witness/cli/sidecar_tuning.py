@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witness.cli.context import print_json, tell_withheld
+from witness.cli.polecat_lines import write_table
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
@@ -184,7 +185,6 @@ def _score_row(name: str, score: Score) -> dict[str, Any]:
 
 def _show_scores(cases: list[Case], scores: dict[str, Score]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     names = list(scores)
@@ -199,8 +199,11 @@ def _show_scores(cases: list[Case], scores: dict[str, Score]) -> None:
             console.print(
                 f"  {name}: {'right' if each.right else 'WRONG' if each.spoke else 'missed'}: {said}", markup=False
             )
-    table = Table("judge", "judged by", "cases", "precision", "recall", "median", "dollars", box=None, pad_edge=False)
-    for name, score in scores.items():
-        table.add_row(name, score.judged, str(len(score.results)), f"{score.precision:.3f}", f"{score.recall:.3f}",
-                      f"{score.median_seconds * 1000:.2f} ms", f"{score.dollars:.5f}")  # fmt: skip
-    console.print(table)
+    table = [
+        [
+            name, score.judged, str(len(score.results)), f"{score.precision:.3f}", f"{score.recall:.3f}",
+            f"{score.median_seconds * 1000:.2f} ms", f"{score.dollars:.5f}",
+        ]
+        for name, score in scores.items()
+    ]  # fmt: skip
+    write_table(("judge", "judged by", "cases", "precision", "recall", "median", "dollars"), table)

@@ -161,6 +161,7 @@ class Daemon:
         self._reconciler.close()
         self._forget_nursery()
         self._journal = fresh
+        self._told_until = min(self._told_until, fresh.last_event)  # a new file counts anew
         self._reconciler = Reconciler(self._town, fresh, self._clock)
         self._reconciler.nursery.key = key
         if isinstance(error, JournalMovedError):
