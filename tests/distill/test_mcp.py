@@ -22,13 +22,17 @@ def log(tmp_path: Path) -> tuple[str, EvalLog]:
     return str(tmp_path / "eval.log"), write_eval_log(tmp_path / "eval.log")
 
 
-def over_stdio(environment: dict[str, str], *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:
+def over_stdio(
+    environment: dict[str, str], cwd: Path, *calls: tuple[str, dict[str, Any]]
+) -> tuple[list[str], list[Any]]:
     """Start the server as an agent's client does; the names of its tools, and the results of some calls."""
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
     async def talk() -> tuple[list[str], list[Any]]:
-        server = StdioServerParameters(command=sys.executable, args=["-m", "witness.cli", "mcp"], env=environment)
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "witness.cli", "mcp"], env=environment, cwd=cwd
+        )
         async with stdio_client(server) as streams, ClientSession(*streams) as session:
             await session.initialize()
             names = [tool.name for tool in (await session.list_tools()).tools]
@@ -39,11 +43,13 @@ def over_stdio(environment: dict[str, str], *calls: tuple[str, dict[str, Any]]) 
 
 def test_the_tools_answer_over_stdio(log: tuple[str, EvalLog], tmp_path: Path) -> None:
     environment = {**os.environ, "HOME": str(tmp_path)}
-    names, (good, gone, ask) = over_stdio(
+    names, (good, gone, ask, outside) = over_stdio(
         environment,
-        ("distill_artifact", {"paths": [log[0]], "question": QUESTION}),
+        tmp_path,
+        ("distill_artifact", {"paths": log[0], "question": QUESTION}),
         ("distill_artifact", {"paths": [f"{log[0]}.gone"], "question": QUESTION}),
         ("ask", {"sidecar": "toast/specs", "question": "x?"}),
+        ("distill_artifact", {"paths": "/etc/passwd", "question": "root?"}),
     )
     assert names == ["distill_artifact", "ask"]
     answer = json.loads(good.content[0].text)
@@ -51,14 +57,21 @@ def test_the_tools_answer_over_stdio(log: tuple[str, EvalLog], tmp_path: Path) -
     assert set(answer) == {"outcome", "answer", "evidence", "gaps", "followups", "usage"}
     for needed in log[1].needed:
         assert any(needed in each["quote"] for each in answer["evidence"])
-    assert json.loads(gone.content[0].text)["outcome"] == "FAILED (4)"
-    assert "no town" in json.loads(ask.content[0].text)["error"]
+    assert not good.is_error
+    assert gone.is_error
+    assert "exit code 4" in gone.content[0].text
+    assert ask.is_error
+    assert "no town" in ask.content[0].text
+    assert outside.is_error
+    assert "--root" in outside.content[0].text
 
 
 def test_each_tool_says_when_to_use_it() -> None:
     tools = {tool.name: tool for tool in asyncio.run(mcp_module.server().list_tools())}
     assert "without opening them" in (tools["distill_artifact"].description or "")
     assert set(tools["distill_artifact"].input_schema["required"]) == {"paths", "question"}
+    for tool in tools.values():
+        assert all(each.get("description") for each in tool.input_schema["properties"].values())
     assert set(tools["ask"].input_schema["required"]) == {"sidecar", "question"}
 
 
