@@ -13,6 +13,9 @@ from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import make_town, supervised
 from witness.journal import GroupState
 
+# Of the sample repository's docs/api-spec.md.
+SENTENCE = "Input that breaks a rule is answered with status **422**"
+
 
 def test_what_the_model_finds_is_in_the_agents_next_request(
     claude: Path, server: MessagesServer, home: Path, trust: Callable[[Path], Path], tmp_path: Path,
@@ -26,7 +29,8 @@ def test_what_the_model_finds_is_in_the_agents_next_request(
     def judge(request: Request) -> Block:
         asked.append(request.text)
         return use(
-            "report_signal", signal=True, evidence="status = 400", confidence="high", snippet=None,
+            "report_signal", evidence="status = 400", source_quote=SENTENCE, confidence="high", snippet=None,
+            signal=True,
             message="orders/http.py answers 400; docs/api-spec.md, Errors, says 422.",
         )  # fmt: skip
 

@@ -229,7 +229,13 @@ def test_a_model_is_asked_and_heard(
     mine = replace(
         observed, name="specs", type="specs", argument="spec.md", overrides={"batch": "0s", "timeout": "15s"}
     )
-    said = report(signal=True, evidence="status = 400", confidence="high", message="a.py says 400; spec.md says 422.")
+    said = report(
+        signal=True,
+        evidence="status = 400",
+        source_quote="Bad input is answered with 422.",
+        confidence="high",
+        message="a.py says 400; spec.md says 422.",
+    )
     with serving(status(529, "overloaded_error"), tool(said)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")

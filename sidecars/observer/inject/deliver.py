@@ -49,8 +49,9 @@ def compose(verdict: Verdict, snippets: Mapping[str, str]) -> str:
     values = dict(verdict.values)
     if verdict.say:
         return " ".join(_SENTENCE_END.split(trim(fill(verdict.say, values)))[:_SENTENCES])
-    if template and (not verdict.message or all(name in values for name in placeholders(template))):
-        return trim(fill(template, values))
+    if template and not verdict.message:
+        # A place that nothing is known for would be said as it is spelled.
+        return trim(fill(template, values)) if all(name in values for name in placeholders(template)) else ""
     # Filler goes first: a polite opening is not one of the two sentences.
     return " ".join(_SENTENCE_END.split(trim(verdict.message))[:_SENTENCES])
 

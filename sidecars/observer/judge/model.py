@@ -5,8 +5,10 @@ It fails silent: whatever goes wrong is a verdict without a signal that says why
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sidecars.definition.sidecar_type import SidecarType
 from sidecars.llm.client import Endpoint, ModelClient
@@ -14,10 +16,16 @@ from sidecars.llm.reply import ModelFault, Reply
 from sidecars.observer.context.context import Context
 from sidecars.observer.judge.model_prompt import request, system_prompt
 from sidecars.observer.judge.signal_tool import TOOL, find_report, read_report
-from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.judge.verdict import Verdict, stands_in
 from sidecars.observer.observe.observation import Observation
 from witness.clock import Clock
 from witness.journal.records import Usage
+
+# What the server will refuse again: who asks, where, or how the question is made. Another 400 is about its text.
+_LASTING = frozenset([401, 403, 404])
+_FORM = re.compile(
+    r"tool_choice|\btools?\b|schema|thinking|cache_control|max_tokens|\bmodel\b|credit|billing", re.IGNORECASE
+)
 
 
 class ModelJudge:
@@ -33,7 +41,11 @@ class ModelJudge:
     def __init__(self, kind: SidecarType, material: Context, endpoint: Endpoint, clock: Clock | None = None) -> None:
         self._kind = kind
         self._system = system_prompt(kind, material)
+        self._documents = tuple(text for _, text in material.documents)
         self._client = ModelClient(endpoint, clock)
+        # The server has refused for good: it is told once, and not asked again.
+        self._refused = False
+        self._unforced = False
 
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
@@ -45,19 +57,45 @@ class ModelJudge:
             seen: completed actions, oldest first.
             hint: what a rule found, for the model to confirm.
         """
-        if not seen:
+        if not seen or self._refused:
             return []
         self._client.usage = Usage(model=self._client.endpoint.model)
         arguments = request(self._kind, self._client.endpoint.model, self._system, seen, hint)
         try:
-            verdict = _verdict(self._client.ask(arguments, self._kind.timeout, accept=_check))
+            verdict = self._checked(_verdict(self._ask(arguments)))
         except ModelFault as error:
-            verdict = Verdict(False, error=error.reason, passing=error.retryable, pause=error.pause)
+            self._refused = _is_lasting(error)
+            reason = error.reason + (": a fault of the configuration; it is not asked again" if self._refused else "")
+            verdict = Verdict(False, error=reason, passing=error.retryable, pause=error.pause)
         return [replace(verdict, usage=self._client.usage)]
+
+    def _ask(self, arguments: Mapping[str, Any]) -> Reply:
+        """Ask, once without the tool forced where the server refuses that; an answer is checked all the same."""
+        unforced = {**arguments, "tool_choice": {"type": "auto"}}
+        if self._unforced:
+            return self._client.ask(unforced, self._kind.timeout, accept=_check)
+        try:
+            return self._client.ask(arguments, self._kind.timeout, accept=_check)
+        except ModelFault as error:
+            if error.status != 400 or not _FORM.search(error.reason):
+                raise
+        reply = self._client.ask(unforced, self._kind.timeout, accept=_check)
+        self._unforced = True
+        return reply
+
+    def _checked(self, verdict: Verdict) -> Verdict:
+        """A signal holds only with a sentence that stands in a document, where there are documents."""
+        if verdict.signal and self._documents and not stands_in(verdict.source_quote, self._documents):
+            return replace(verdict, signal=False, rule="source_quote: it stands in no document")
+        return verdict
 
     def close(self) -> None:
         """Let go of the connection."""
         self._client.close()
+
+
+def _is_lasting(error: ModelFault) -> bool:
+    return error.status in _LASTING or (error.status == 400 and _FORM.search(error.reason) is not None)
 
 
 def _check(reply: Reply) -> None:

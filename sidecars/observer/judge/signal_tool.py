@@ -24,18 +24,23 @@ def tool(snippets: list[str]) -> dict[str, Any]:
         "input_schema": {
             "type": "object",
             "additionalProperties": False,
-            "required": ["signal", "evidence", "confidence", "snippet", "message"],
+            # What is quoted comes first and the decision last: who decides first quotes what fits.
+            "required": ["evidence", "source_quote", "snippet", "message", "confidence", "signal"],
             "properties": {
-                "signal": {"type": "boolean", "description": "false unless something clearly needs saying"},
                 "evidence": {"type": "string", "description": "the action, copied exactly from the observation"},
-                "confidence": {"type": "string", "enum": [str(level) for level in Confidence]},
+                "source_quote": {
+                    "type": "string",
+                    "description": "the document's sentence that it is held against, copied exactly; empty for none",
+                },
                 "snippet": {
                     "anyOf": [{"type": "string", "enum": snippets}, {"type": "null"}]
                     if snippets
                     else [{"type": "null"}],
                     "description": "the pre-written text that fits, null when none does",
                 },
-                "message": {"type": "string", "description": "one or two sentences of fact, used when no snippet fits"},
+                "message": {"type": "string", "description": "one or two sentences of fact; empty beside a snippet"},
+                "confidence": {"type": "string", "enum": [str(level) for level in Confidence]},
+                "signal": {"type": "boolean", "description": "false unless something clearly needs saying"},
             },
         },
     }
@@ -64,6 +69,7 @@ def read_report(value: Any) -> Verdict:
     return Verdict(
         signal=signal,
         evidence=_words(value.get("evidence")),
+        source_quote=_words(value.get("source_quote")),
         confidence=confidence,
         snippet=_words(value.get("snippet")),
         message=_words(value.get("message")),

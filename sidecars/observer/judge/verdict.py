@@ -34,6 +34,7 @@ class Verdict:
         error: why there is no verdict; a judge that fails stays silent.
         passing: the failure passes by itself, and the same may be asked again later.
         pause: seconds for which the judge's server asked to be left alone.
+        source_quote: the document's sentence that it is held against, empty for none.
     """
 
     signal: bool
@@ -53,6 +54,7 @@ class Verdict:
     error: str = ""
     passing: bool = False
     pause: float = 0.0
+    source_quote: str = ""
 
 
 class Judge(Protocol):
@@ -86,24 +88,34 @@ def _folded(text: str) -> str:
     return _BLANK.sub(" ", text).strip().casefold()
 
 
+def _pieces(quote: str) -> list[str]:
+    return [piece for part in re.split(r"\s*(?:…|\.\.\.)\s*", quote) if len(piece := _folded(part).strip("\"'`")) > 2]
+
+
 def quoted_from(evidence: str, seen: Iterable[Observation]) -> str | None:
     """The id of the observation that ``evidence`` is quoted from, None when it stands in none.
 
     Whitespace and case are not compared, and an ellipsis may stand for what was left out: models re-wrap lines.
     """
-    pieces = [
-        piece for part in re.split(r"\s*(?:…|\.\.\.)\s*", evidence) if len(piece := _folded(part).strip("\"'`")) > 2
-    ]
+    pieces = _pieces(evidence)
     if not pieces:
         return None
-    for observation in seen:
-        text = _folded(observation.rendered())
-        position = 0
-        for piece in pieces:
-            found = text.find(piece, position)
-            if found < 0:
-                break
-            position = found + len(piece)
-        else:
-            return observation.id
-    return None
+    return next((each.id for each in seen if _holds(pieces, each.rendered())), None)
+
+
+def stands_in(quote: str, texts: Iterable[str]) -> bool:
+    """Whether a quote stands in one of several texts, compared like ``quoted_from``."""
+    pieces = _pieces(quote)
+    return bool(pieces) and any(_holds(pieces, text) for text in texts)
+
+
+def _holds(pieces: Sequence[str], text: str) -> bool:
+    """Whether a text has all pieces, in their order."""
+    folded = _folded(text)
+    position = 0
+    for piece in pieces:
+        found = folded.find(piece, position)
+        if found < 0:
+            return False
+        position = found + len(piece)
+    return True

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,10 +46,15 @@ def test_a_long_text_ends_at_a_word() -> None:
     assert said.endswith("word…")
 
 
-def test_a_snippet_is_filled_in_and_preferred() -> None:
-    verdict = Verdict(True, snippet="s", message="own words", values=(("path", "a.py"),))
+def test_a_snippet_is_filled_in_and_own_words_are_preferred() -> None:
+    verdict = Verdict(True, snippet="s", values=(("path", "a.py"),))
     assert compose(verdict, {"s": "{path} is here."}) == "a.py is here."
-    assert compose(verdict, {}) == "own words"
+    assert compose(replace(verdict, message="own words"), {"s": "{path} is here."}) == "own words"
+    assert compose(replace(verdict, message="own words"), {}) == "own words"
+
+
+def test_a_place_that_nothing_is_known_for_is_never_said() -> None:
+    assert compose(Verdict(True, snippet="s"), {"s": "{path} is here."}) == ""
 
 
 def test_a_snippet_that_cannot_be_filled_in_gives_way_to_the_judges_words() -> None:

@@ -39,7 +39,13 @@ from tests.sidecars.model_server import (
 from witness.config.settings import Settings
 
 SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="return 400")]
-SIGNAL = report(signal=True, evidence="return 400", confidence="high", message="a.py answers 400; the spec says 422.")
+SIGNAL = report(
+    signal=True,
+    evidence="return 400",
+    source_quote="Status 422 for bad input.",
+    confidence="high",
+    message="a.py answers 400; the spec says 422.",
+)
 LONG = Context(documents=(("spec.md", "Status 422 for bad input. " * 200),))
 Ask = Callable[..., tuple[Verdict, Server]]
 
@@ -240,3 +246,53 @@ def test_the_base_url_may_be_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_nothing_seen_asks_nobody() -> None:
     assert ModelJudge(SidecarType("specs", prompt="x"), Context(), Endpoint("k", "m")).judge([]) == []
+
+
+def test_a_sentence_that_stands_in_no_document_is_no_signal(ask: Ask) -> None:
+    verdict, _ = ask(tool({**SIGNAL, "source_quote": "Status 418 for teapots."}))
+    assert (verdict.signal, verdict.error) == (False, "")
+    assert "source_quote" in verdict.rule
+
+
+def test_what_is_quoted_comes_before_the_decision(ask: Ask) -> None:
+    _, server = ask(tool(report()))
+    fields = list(server.requests[0]["tools"][0]["input_schema"]["properties"])
+    assert fields[:2] == ["evidence", "source_quote"]
+    assert fields[-1] == "signal"
+
+
+def twice(*answers: Answer) -> tuple[list[Verdict], Server]:
+    """Two actions, one after the other, put to one judge."""
+    with serving(*answers) as server:
+        judge = ModelJudge(SidecarType("specs", prompt="x"), LONG, Endpoint("k", "claude-haiku-5-5", server.url))
+        verdicts = [*judge.judge(SEEN), *judge.judge(SEEN)]
+        judge.close()
+        return verdicts, server
+
+
+def test_a_forced_tool_that_is_refused_is_asked_for_once_unforced_and_so_from_then_on() -> None:
+    refused = status(400, "invalid_request_error", "tool_choice: forced tool use is not supported by this model")
+    verdicts, server = twice(refused, tool(SIGNAL), tool(SIGNAL))
+    assert [each.signal for each in verdicts] == [True, True]
+    assert [each["tool_choice"]["type"] for each in server.requests] == ["tool", "auto", "auto"]
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "asked"),
+    [
+        (400, "tools.0.input_schema: keyword maxItems is not supported", 2),
+        (401, "invalid x-api-key", 1),
+        (404, "model: nope", 1),
+    ],
+)
+def test_a_lasting_refusal_is_told_once_and_not_asked_again(code: int, message: str, asked: int) -> None:
+    refused = status(code, "invalid_request_error", message)
+    verdicts, server = twice(refused, refused, refused)
+    assert len(server.requests) == asked
+    assert ["fault of the configuration" in each.error for each in verdicts] == [True]
+
+
+def test_a_refusal_that_is_about_one_question_does_not_last() -> None:
+    verdicts, server = twice(status(400, "invalid_request_error", "prompt is too long"), tool(SIGNAL))
+    assert [each.signal for each in verdicts] == [False, True]
+    assert len(server.requests) == 2
