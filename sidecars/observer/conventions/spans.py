@@ -54,7 +54,7 @@ _SAME_FLAGS = (
     ("-r", "-R", "--recursive"),
     ("-i", "--interactive"),
 )
-_EDITORS = "sed|gsed|perl|awk|ed|tee|cat|echo|printf|patch|ex|vim|python*|node|ruby|cp|mv|truncate"
+_EDITORS = "sed|gsed|perl|awk|ed|tee|patch|ex|vim|cp|mv|truncate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,13 @@ def _path(text: str, sentence: str) -> tuple[Rule, ...]:
 
 def _not_changed(path: str, sentence: str) -> tuple[Rule, ...]:
     if _BY_HAND.search(sentence):
-        return (_rule(tools=_WRITERS, writes=(path,)), _rule(tools=("Bash",), writes=(path,), runs=(_EDITORS,)))
+        place = re.escape(re.split(r"[*?\[{]", path)[0])
+        redirected = rf">\s*['\"]?(?:\./)?{place}"
+        return (
+            _rule(tools=_WRITERS, writes=(path,)),
+            _rule(tools=("Bash",), writes=(path,), runs=(f"{_EDITORS} @*{path.rstrip('/*')}*",)),
+            _rule(tools=("Bash",), writes=(path,), command=redirected),
+        )
     if _EXISTING.search(sentence):
         return (_rule(changes=(path,)),)
     return (_rule(writes=(path,)),)
