@@ -30,6 +30,8 @@ CONFIGURATIONS = (
 )  # fmt: skip
 _RUFF_DEFAULT = ("E4", "E7", "E9", "F")
 _FLAKE8_DEFAULT = ("E", "F", "W", "C90")
+# Where the line tells its linter to pass, the linter passes.
+_SPARED = r"(?i)#\s*noqa\b|pylint:\s*disable|eslint-disable|biome-ignore|oxlint-disable|rubocop:disable|#\[allow\("
 _PYTHON = ("*.py", "*.pyi")
 
 
@@ -107,6 +109,7 @@ def _cited(held: Held, rule: Rule, what: str, source: str) -> Rule:
         writes=("**",) if anywhere else rule.writes,
         but_not=(*rule.but_not, *held.but),
         within=held.only or rule.within,
+        unless=rule.unless or _SPARED,
         say=f"{subject} {what}; {source} asks its linter to refuse that ({held.code})",
         source=source,
     )

@@ -87,7 +87,7 @@ class Said:
 def said_in(sentence: Sentence) -> Iterator[Said]:
     """What a sentence says of the things that it names."""
     text = sentence.text
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > _LONGEST or text.endswith("?"):
         return
     places = places_of(sentence)
     taken: list[tuple[int, int]] = []
