@@ -140,7 +140,8 @@ def test_a_model_finds_what_rules_cannot(gt: Call, monkeypatch: pytest.MonkeyPat
     }
     words |= dict.fromkeys(right, "It says 422, whole cents, o- and a number.")
     silent = {"JSONDecodeError": "", "docs/notes.md": ""}
-    with serving(*knowing(silent | words)) as server:
+    sentence = "Input that breaks a rule is answered with status 422."
+    with serving(*knowing(silent | words, quote=sentence)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
         code, out, _ = gt("eval", "specs", "--compare", "rules", "rules+model", "--json")

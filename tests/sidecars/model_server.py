@@ -185,13 +185,22 @@ def drip(gate: threading.Event) -> Answer:
     return answer
 
 
-def knowing(signs: dict[str, str], count: int = 1000) -> list[Answer]:
-    """A model that knows the right answers: of a question that holds one of the signs it says the sign's words."""
+def knowing(signs: dict[str, str], count: int = 1000, quote: str = "") -> list[Answer]:
+    """A model that knows the right answers: of a question that holds one of the signs it says the sign's words.
+
+    Args:
+        signs: words by sign.
+        count: of answers.
+        quote: the document's sentence that it always holds against it.
+    """
 
     def answer(handler: Handler) -> None:
         question = handler.server.requests[-1]["messages"][-1]["content"]
         sign = next((sign for sign in signs if sign in question), None)
-        given = report(signal=True, evidence=sign, confidence="high", message=signs[sign]) if sign else report()
+        given = report()
+        if sign:
+            given |= {"signal": True, "evidence": sign, "confidence": "high", "message": signs[sign]}
+            given |= {"source_quote": quote}
         tool(given)(handler)
 
     return [answer] * count
