@@ -217,7 +217,7 @@ def _cut(text: Text, offset: int, size: int) -> Span:
     # Begin and end at a blank where one is near.
     left = text.read(low, offset).find(b" ") + 1 if low > start else 0
     right = text.read(offset, high).rfind(b" ") if high < end else -1
-    return Span(low + min(left, 40), offset + right if right > high - offset - 40 else high)
+    return Span(low + min(left, 40), offset + right if right > max(0, high - offset - 40) else high)
 
 
 def heap_span(text: Text, offset: int, size: int, is_json: bool) -> Span:

@@ -126,7 +126,7 @@ def hundred_sidecars() -> list[Row]:
         each = [pss([pid]) for pid in pids]
         rows = [
             _demand("25 spawns one after the other, s", spawned),
-            _demand("memory of a sidecar (PSS), MiB", statistics.mean(each), 6.0),
+            _demand("memory of a sidecar (PSS), MiB", statistics.mean(each), 8.0),
             _demand("memory of the Witness (PSS), MiB", pss([daemon.pid]), 25.0),
             _demand("memory of the nursery (PSS), MiB", pss([nursery.pid])),
             _demand("the Witness, % of a core", share_of_core([daemon.pid], _IDLE_SECONDS), 0.5),

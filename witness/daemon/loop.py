@@ -342,9 +342,11 @@ class Daemon:
             case "glance":
                 self._callers.tell(caller, {"ok": True})
                 return {run}
+            case "key":
+                self._take_key(request)
+                self._callers.tell(caller, {"ok": True})
             case "await":
-                # A key that the caller has exported: kept in memory, for the sidecars that are started from now on.
-                self._reconciler.nursery.key = str(request.get("key") or "") or self._reconciler.nursery.key
+                self._take_key(request)
                 caller.waits_for.add(run)
                 return {run}
             case "patrol":
@@ -362,6 +364,10 @@ class Daemon:
             case other:
                 self._callers.tell(caller, {"error": f"unknown request {other!r}"})
         return set()
+
+    def _take_key(self, request: dict[str, Any]) -> None:
+        """A key that the caller has exported: kept in memory, for the sidecars that are started from now on."""
+        self._reconciler.nursery.key = str(request.get("key") or "") or self._reconciler.nursery.key
 
     def _answer_waiting(self) -> None:
         for caller in self._callers:

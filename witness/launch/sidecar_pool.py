@@ -152,12 +152,12 @@ class SidecarPool:
             "name": assignment.name,
             "marker": assignment.group.marker,
             "run_dir": str(run_dir),
-            # Whoever else may have bound that socket gets no key.
-            "key": self.key if self.key and self.process() else "",
         }
         for attempt in (1, 2):
             try:
                 self.connect()
+                # Only now: before the first sidecar there is no fork server. A stranger behind its socket gets no key.
+                request["key"] = self.key if self.key and self.process() else ""
                 answer = self._ask(request)
                 break
             except (OSError, ValueError) as error:

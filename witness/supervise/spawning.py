@@ -117,6 +117,8 @@ class Spawner:
             raise UsageError(
                 f"a tmux session {prepared.session} stands already and is not ours: end it, or choose another name"
             )
+        if witness:
+            self._hand_over_key(prepared)
         self._record(prepared)
         run = prepared.group.run
         self._reconciler.observer.spawning.add(run)
@@ -260,6 +262,14 @@ class Spawner:
         elif wanted == "cgroup":
             raise SpawnError(prepared.group.address, _NO_CGROUP)
         return cgroup
+
+    def _hand_over_key(self, prepared: SpawnPlan) -> None:
+        """Give the Witness the key that the caller has exported, before there is a sidecar to start without it."""
+        if key := exported_key(prepared.settings):
+            client.start_witness(self._town, self._outer)
+            # Whoever else may have bound its socket gets no key.
+            if client.witness_process(self._town):
+                client.ask(self._town, {"op": "key", "key": key}, _SIDECARS_SECONDS)
 
     def _start_sidecars(self, run: str, prepared: SpawnPlan, *, witness: bool) -> None:
         deadline = self._clock.monotonic() + _SIDECARS_SECONDS
