@@ -6,6 +6,7 @@ again. The three events run one command, ``gt memory hook``.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -30,9 +31,9 @@ def memory_hooks(agent: str) -> dict[str, list[dict[str, Any]]]:
     """
     handler = {
         "type": "command",
-        "command": sys.executable,
-        # -P: the agent's working directory must not be able to put its own modules in front of ours.
-        "args": ["-P", "-m", "witness.cli", "memory", "hook", agent],
+        # One line, which a client of any version runs; old ones know no "args". -P: the agent's working directory must
+        # not be able to put its own modules in front of ours.
+        "command": shlex.join([sys.executable, "-P", "-m", "witness.cli", "memory", "hook", agent]),
         "timeout": _TIMEOUT,
     }
     return {

@@ -96,7 +96,7 @@ class Agent:
 
 
 def _run_hook(handler: dict[str, Any], payload: dict[str, Any]) -> str:
-    argv = [handler["command"], *handler.get("args", [])]
+    argv = [handler["command"], *handler["args"]] if "args" in handler else ["sh", "-c", handler["command"]]
     done = subprocess.run(
         argv, input=json.dumps(payload), capture_output=True, text=True, timeout=_HOOK_SECONDS, check=False
     )
