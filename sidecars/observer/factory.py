@@ -18,7 +18,7 @@ from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
-from witness.errors import UsageError
+from witness.errors import DeclarationError, UsageError
 from witness.journal import Journal
 
 
@@ -75,9 +75,14 @@ def assemble(assignment: Assignment) -> Components:
     town = Path(assignment.town) if assignment.town else None
     workdir = Path(assignment.workdir)
     kind = assigned_type(assignment)
-    settings = load_settings(town, assignment.group.rig) if town else Settings()
-    material = gather(kind, assignment)
-    return build_components(kind, material, settings, workdir)
+    settings, fault = Settings(), ""
+    try:
+        settings = load_settings(town, assignment.group.rig) if town else settings
+    except DeclarationError as error:
+        # A slip in the settings must not leave a polecat unobserved: what a sidecar is stands in its definition.
+        fault = f"the settings are wrong, and their defaults count: {error.problems[0]}"
+    parts = build_components(kind, gather(kind, assignment), settings, workdir)
+    return replace(parts, lack="; ".join(filter(None, (fault, parts.lack)))) if fault else parts
 
 
 def mute_reason(assignment: Assignment) -> str:

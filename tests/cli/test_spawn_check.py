@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.towns import make_town, supervised
 from witness.cli import main
 from witness.config.town import Town
 
-AGENT = f'{sys.executable} -c "import signal; signal.pause()"'
+AGENT = shlex.join([sys.executable, "-c", "import signal; signal.pause()"])
 
 
 @pytest.fixture

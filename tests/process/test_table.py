@@ -97,9 +97,12 @@ def test_a_later_owner_of_the_pid_is_never_signalled() -> None:
 
 def test_what_a_process_uses_is_of_exactly_that_process() -> None:
     with _sleeper() as child:
+        mine = usage_of(identify(os.getpid()))
+        assert mine
+        assert mine.memory > 0
+        assert mine.processor > 0
         usage = usage_of(_me(child))
         assert usage
-        assert usage.memory > 0
         assert 0 <= usage.processor < 60
         assert usage_of(ProcessId(child.pid, _me(child).started - 1)) is None
 

@@ -17,6 +17,7 @@ import fastjsonschema
 import pytest
 
 from tests.real.conftest import Place
+from tests.scripts import BASE_PYTHON
 from tests.supervise.command import gt, gt_json
 from witness.events.spool_reader import append_event
 from witness.process.exit_watch import wait_gone
@@ -37,7 +38,7 @@ DIALOG = (
 def client(folder: Path, text: str) -> list[str]:
     """A program named claude that shows a text and waits."""
     program = folder / "claude"
-    program.write_text(f"#!{sys.executable}\nimport signal\nprint({text!r}, flush=True)\nsignal.pause()\n")
+    program.write_text(f"#!{BASE_PYTHON}\nimport signal\nprint({text!r}, flush=True)\nsignal.pause()\n")
     program.chmod(0o700)
     return [str(program)]
 

@@ -516,7 +516,12 @@ def test_a_slip_in_the_settings_does_not_stop_the_daemon(scoped: Place) -> None:
     until(lambda: "the settings of before are kept" in log.read_text(), "nobody complained")
     (before,) = spawned.sidecars
     scoped.kill(before.process)
-    until(lambda: scoped.members("x")["scope"].process not in (None, before.process), "not replaced")
+
+    def replaced() -> bool:
+        scope = scoped.members("x")["scope"]
+        return scope.state is MemberState.RUNNING and scope.process not in (None, before.process)
+
+    until(replaced, "not replaced")
     assert log.read_text().count("the settings of before are kept") == 1
 
 
