@@ -7,6 +7,7 @@ import itertools
 import math
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote, urlparse
@@ -87,10 +88,14 @@ def server(backend: str = "auto", roots: Sequence[str] = ()) -> MCPServer:
 
 async def _roots_of(ctx: Any) -> list[Path]:
     """The folders that the client has declared; without such, the work tree that the server was started in."""
+    from mcp.shared.exceptions import MCPError
+
     known = ctx.session.client_capabilities
     if known is not None and known.roots is not None:
-        found = await ctx.session.list_roots()
-        return [Path(unquote(urlparse(str(each.uri)).path)) for each in found.roots]
+        # A client may declare roots on a connection over which it cannot be asked for them (Claude Code 2.1.332).
+        with suppress(MCPError):
+            found = await ctx.session.list_roots()
+            return [Path(unquote(urlparse(str(each.uri)).path)) for each in found.roots]
     here = Path.cwd()
     return [next((above for above in (here, *here.parents) if (above / ".git").exists()), here)]
 
