@@ -96,7 +96,7 @@ MENU = " ❯ 1. Yes\n   2. No\n"
          "Bash command · rm -rf build · Do you want to proceed?"),
         (f"{RULE}\n Bash command\n\n   git log --grep login\n\n Do you want to proceed?\n{MENU}", CLAUDE,
          "permission", "Bash command · git log --grep login · Do you want to proceed?"),
-        (f"{RULE}\n Accessing workspace:\n\n /work/repo\n\n Quick safety check: Is this a project you created or one"
+        (f"{RULE}\n Accessing workspace:\n\n /srv/repo\n\n Quick safety check: Is this a project you created or one"
          " you trust?\n\n ❯ 1. Yes, I trust this folder\n   2. No, exit\n\n Enter to confirm · Esc to cancel", CLAUDE,
          "trust", "Quick safety check: Is this a project you created or one you trust?"),
         ("Do you trust the files in this folder?\n\n● 1. Trust folder\n  2. Don't trust\n", GEMINI, "trust",

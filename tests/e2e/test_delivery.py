@@ -129,7 +129,7 @@ def test_what_a_subagent_does_is_told_to_the_main_agent(scene: Scene) -> None:
         say("Fin."),
     )
     after = scene.server.wait_for(lambda request: request.kind == "main" and PREFIX in request.news)
-    assert "general-purpose: billing/sub.py was created" in after.news
+    assert f"{PREFIX} By subagent general-purpose: billing/sub.py was created" in after.news
     scene.turn_over()
     assert scene.told(PREFIX) == 1
     assert not any(PREFIX in request.text for request in scene.server.of("subagent"))
