@@ -149,6 +149,20 @@ class DecisionPipeline:
         self._asking.ask(asked)
         return self._answered(position)
 
+    def end_turn(self) -> list[Decision]:
+        """Say now what cooldown and gap put off: the agent's turn ends, and later is after its work."""
+        return self._record([], [], "", turn_ends=True) if self._held else []
+
+    def finish(self) -> None:
+        """The run has ended: take the answer that is on its way, and record what nobody will hear any more."""
+        self._asking.wait()
+        self._answered("")
+        if self._waiting:
+            self.note("sidecar-unjudged", f"{len(self._waiting)} actions were put to no judge before the run ended")
+            self._waiting.clear()
+        self._held = []
+        self._journal.decisions.leave_unsaid(self._assignment.group.run, self._assignment.name)
+
     def _answered(self, position: str) -> list[Decision]:
         asked = self._asking.asked
         try:
@@ -193,7 +207,9 @@ class DecisionPipeline:
             -_MOST_WAITING:
         ]
 
-    def _record(self, verdicts: Sequence[Verdict], seen: Sequence[Observation], position: str) -> list[Decision]:
+    def _record(
+        self, verdicts: Sequence[Verdict], seen: Sequence[Observation], position: str, *, turn_ends: bool = False
+    ) -> list[Decision]:
         """Record verdicts, and say what may be said by now: one line for each action, or for all that waited."""
         recorded: dict[str, Decision] = {}
         lines: list[Decision] = []
@@ -207,7 +223,7 @@ class DecisionPipeline:
                         self._held.append(decision)
                 lines += self._speak(recorded)
             if not verdicts:
-                lines += self._speak(recorded)
+                lines += self._speak(recorded, turn_ends)
             if position:
                 self._journal.sidecars.set_position(self._assignment.group.run, self._assignment.name, position)
         for line in lines:
@@ -233,11 +249,12 @@ class DecisionPipeline:
 
     # -- saying -----------------------------------------------------------------------------------------------------
 
-    def _speak(self, recorded: dict[str, Decision]) -> list[Decision]:
+    def _speak(self, recorded: dict[str, Decision], turn_ends: bool = False) -> list[Decision]:
         """Say what is held as far as the gates allow just now.
 
         Args:
             recorded: the decisions of this call; what becomes of others that were held is added.
+            turn_ends: what only delays lets all through that is there, in one line.
 
         Returns:
             The decisions that stand for the lines which are to be queued.
@@ -248,7 +265,7 @@ class DecisionPipeline:
             if not left:
                 dropped, self._held = self._held, []
                 self._update([_refused(replace(each, stage=""), self._gates.capped) for each in dropped], recorded)
-            elif hold := self._gates.hold(min(each.monotonic for each in self._held)):
+            elif not turn_ends and (hold := self._gates.hold(min(each.monotonic for each in self._held))):
                 self._release_at = self._clock.monotonic() + hold.seconds
                 # What waits already keeps the name of the gate that it met first.
                 self._held = [each if each.gate else _refused(each, hold.reason) for each in self._held]
@@ -260,6 +277,7 @@ class DecisionPipeline:
                 said = [self._said(each, line) for each in line.said]
                 self._update(said, recorded)
                 lines.append(said[0])
+                turn_ends = False  # one line; what found no room in it waits on
         return lines
 
     def _update(self, changed: Sequence[Decision], recorded: dict[str, Decision]) -> None:

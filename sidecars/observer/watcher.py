@@ -148,11 +148,14 @@ class SidecarRunner:
         self._look_at_pane()
         self._observer.tick(self._events.position)
         if ended:
+            if self._events.may_go_on:
+                self._observer.end_turn()
             self._review()
 
     def finish(self) -> None:
-        """The agent has ended: read what it did last, and see what was heeded in the end."""
+        """The agent has ended: read what it did last, record what stays unsaid, and see what was heeded in the end."""
         self._read()
+        self._observer.finish()
         self._review()
 
     def _review(self) -> None:

@@ -119,6 +119,26 @@ def test_it_ends_with_its_agent(
     assert sidecar.process.wait(20) == process.ENDED
 
 
+def test_a_turns_end_lets_through_what_a_cooldown_put_off_and_a_runs_end_records_it(
+    observed: Assignment, agent: subprocess.Popen[bytes], start: Callable[[Assignment], Sidecar]
+) -> None:
+    sidecar = start(replace(observed, overrides={"cooldown": "600s"}))
+    for name in "ab":
+        sidecar.ask(tool_event("Edit", file_path=f"src/private/{name}.py", new_string="x"))
+    assert len(sidecar.said()) == 1
+    sidecar.ask({"hook_event_name": "Stop", "stop_hook_active": False})
+    assert [text.split()[1] for text in sidecar.said()] == ["src/private/a.py", "src/private/b.py"]
+    # The agent goes on because of that, and nothing keeps it from its second end.
+    sidecar.ask(tool_event("Edit", file_path="src/private/c.py", new_string="x"))
+    sidecar.ask({"hook_event_name": "Stop", "stop_hook_active": True})
+    assert len(sidecar.said()) == 2
+    assert agent.stdin is not None
+    agent.stdin.close()
+    assert sidecar.process.wait(20) == process.ENDED
+    with Journal(Path(observed.journal)) as journal:
+        assert [each.stage for each in journal.decisions.of("run-1")] == ["enqueued", "enqueued", "unsaid"]
+
+
 def test_a_successor_goes_on_where_it_stopped(observed: Assignment, start: Callable[[Assignment], Sidecar]) -> None:
     first = start(observed)
     first.ask(tool_event("Edit", file_path="src/private/1.py", new_string="x"))

@@ -14,7 +14,7 @@ from tests.supervise.facts import BOOT, RUN, group, member
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.config.town import Town
-from witness.journal import Journal
+from witness.journal import Decision, Journal
 from witness.nuke.terminate import Survivor, TerminationResult
 from witness.process.table import identify
 from witness.supervise.actions import EndOrphans, Tell
@@ -102,3 +102,17 @@ def test_of_two_that_end_the_same_group_the_slower_is_content(
     assert (slower.nuked, slower.errors) == ([], [])
     assert [event.kind for event in reconciler.journal.history(RUN)].count("nuked") == 1
     assert reconciler.actor.begin_nuke(RUN, "nuke") is None
+
+
+def test_what_a_sidecar_still_had_to_say_is_recorded_as_unsaid_with_the_end_of_its_run(
+    reconciler: Reconciler,
+) -> None:
+    """It is killed with its group, so it cannot say so by itself."""
+    reconciler.journal.decisions.add(
+        Decision("d1", RUN, "scope", 1.0, 1.0, "refused", "cooldown: 9 s left", stage="held", gate="cooldown")
+    )
+    assert reconciler.actor.begin_nuke(RUN, "nuke")
+    reconciler.actor.finish_nuke(TerminationResult(RUN, 1, (), 0.1), PatrolResult())
+    (decision,) = reconciler.journal.decisions.of(RUN)
+    assert (decision.stage, decision.reason) == ("unsaid", "cooldown: 9 s left; unsaid: the run ended first")
+    assert reconciler.journal.decisions.held(RUN, "scope") == []

@@ -116,16 +116,19 @@ def costs(target: str | None, by: str, since: str, as_json: bool) -> None:
             [{by: row.key, **{key: value for key, value in asdict(row).items() if key != "key"}} for row in rows]
         )
         return
-    heads = (by, "decisions", "said", "heeded", "unheeded", "held out", "calls", "input", "cached", "output", "dollars")
+    heads = (
+        by, "decisions", "said", "unsaid", "heeded", "unheeded", "held out", "calls", "input", "cached", "output",
+        "dollars",
+    )  # fmt: skip
     table = []
     for row in rows:
         inputs = row.input_tokens + row.cache_written_tokens
         numbers = (
-            row.decisions, row.injected, row.heeded, row.unheeded, row.held_out, row.calls, inputs, row.cached_tokens,
-            row.output_tokens,
+            row.decisions, row.injected, row.unsaid, row.heeded, row.unheeded, row.held_out, row.calls, inputs,
+            row.cached_tokens, row.output_tokens,
         )  # fmt: skip
         table.append([row.key, *map(str, numbers), f"{row.dollars:.5f}"])
-    keys = ("decisions", "injected", "heeded", "unheeded", "held_out", "calls")
+    keys = ("decisions", "injected", "unsaid", "heeded", "unheeded", "held_out", "calls")
     sums = (str(sum(getattr(row, key) for row in rows)) for key in keys)
     table.append(["all", *sums, "", "", "", f"{sum(row.dollars for row in rows):.5f}"])
     write_table(heads, table)

@@ -42,8 +42,11 @@ class CostRow:
     heeded: int = 0
     unheeded: int = 0
     undecided: int = 0
+    unsaid: int = 0
 
 
+# Why a remark that was put off was never made.
+UNSAID = "unsaid: the run ended first"
 # So many remarks of a rule must have been judged before anything is concluded from them.
 JUDGED_ENOUGH = 5
 
@@ -155,6 +158,19 @@ class DecisionLog:
         """What a sidecar still has to say in a run, oldest first."""
         return self._select("run = ? AND sidecar = ? AND stage = 'held'", run, sidecar, last=100_000)
 
+    def leave_unsaid(self, run: str, sidecar: str = "") -> int:
+        """Record of what still waits to be said that it never will be, the run having ended; how much that was.
+
+        Args:
+            run: the run.
+            sidecar: only this one's; all when empty.
+        """
+        return self._journal.run(
+            "UPDATE decisions SET stage = 'unsaid', reason = reason || CASE reason WHEN '' THEN '' ELSE '; ' END || ?"
+            " WHERE run = ? AND ? IN ('', sidecar) AND stage = 'held'",
+            UNSAID, run, sidecar,
+        ).rowcount  # fmt: skip
+
     def said(self, run: str) -> list[PriorInjection]:
         """What in a run has reached the agent, or may yet, oldest first."""
         rows = self._journal.run(
@@ -229,7 +245,7 @@ class DecisionLog:
             f"SELECT {COSTS_BY[by]} AS key, COUNT(*), SUM(outcome = 'injected' AND {said}),"  # noqa: S608
             " SUM(outcome = 'refused' AND gate = 'holdout'), SUM(calls), SUM(input_tokens),"
             " SUM(cached_tokens), SUM(cache_written_tokens), SUM(output_tokens), SUM(dollars),"
-            " SUM(heeded = 'yes'), SUM(heeded = 'no'), SUM(heeded = 'undecided') FROM decisions"
+            " SUM(heeded = 'yes'), SUM(heeded = 'no'), SUM(heeded = 'undecided'), SUM(stage = 'unsaid') FROM decisions"
             " WHERE ? IN ('', run) AND ? IN ('', sidecar) AND time >= ? GROUP BY key ORDER BY key",
             run, sidecar, since,
         ).fetchall()  # fmt: skip

@@ -247,7 +247,8 @@ class Decision:
         confidence: low, medium, high or empty.
         event: id of the event that it is about.
         nudge: file name of the queued nudge, empty when none.
-        stage: held (a gate puts it off), enqueued, drained, seen, undelivered or empty.
+        stage: held (a gate puts it off), unsaid (it did so until the run ended), enqueued, drained, seen, undelivered
+            or empty.
         usage: what it cost.
         rule: the rule that spoke or proposed, empty when none did.
         gate: the gate that refused it or put it off, empty when none did.

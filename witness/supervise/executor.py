@@ -367,6 +367,8 @@ class Executor:
                 self._journal.groups.change(result.run, worker=None)
             else:
                 self.move_group(result.run, GroupEvent.GONE)
+                # A sidecar that was ended with its group could not record it any more.
+                self._journal.decisions.leave_unsaid(result.run)
         if left:
             pids = ", ".join(f"{each.process.pid} ({each.name})" for each in result.survivors)
             outcome.errors.append(f"{group.id.address}: still alive after its nuke: {pids}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from sidecars.observer.judge.verdict import Judge, Verdict
@@ -52,6 +52,11 @@ class Asking:
     def _wake(self, _: Future[list[Verdict]]) -> None:
         if self._ends:
             os.write(self._ends[1], b".")
+
+    def wait(self) -> None:
+        """Until the answer is there; returns at once when nobody was asked. A judge has a deadline of its own."""
+        if self._answer is not None:
+            wait([self._answer])
 
     def take(self) -> list[Verdict] | None:
         """The answer, None while there is none.

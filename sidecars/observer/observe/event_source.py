@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sidecars.definition.sidecar_type import SidecarType, tool_filter
-from sidecars.observer.observe.events import EventReader, ends_turn
+from sidecars.observer.observe.events import EventReader, ends_turn, may_go_on
 from sidecars.observer.observe.observation import Observation
 from witness.assignment import Assignment
 from witness.events.spool_reader import SpoolReader
@@ -55,6 +55,8 @@ class EventWatch:
         self.passed = 0
         #: Whether the agent's turn ended with the last look.
         self.turn_ended = False
+        #: Whether what is said at that end still reaches the agent within the turn.
+        self.may_go_on = False
 
     @property
     def position(self) -> str:
@@ -72,7 +74,7 @@ class EventWatch:
             self.count += 1
             observation = None if event.id in self._judged else self._reader.see(event)
             if observation is None:
-                self.turn_ended = ends_turn(event.payload)
+                self.turn_ended, self.may_go_on = ends_turn(event.payload), may_go_on(event.payload)
                 continue
             self.turn_ended = False
             if observation.prompt:

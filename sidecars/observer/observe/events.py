@@ -23,7 +23,8 @@ from witness.events.spool_reader import SpooledEvent
 # Enough for a judge to see what a call was about; keeps a model's prompt far under the API's price step at 100k tokens.
 TEXT_LIMIT = 12_000
 OUTPUT_LIMIT = 4_000
-_TURN_ENDS = frozenset(["Stop", "AfterAgent", "SessionEnd"])
+_LAST_WORDS = frozenset(["Stop", "AfterAgent"])
+_TURN_ENDS = _LAST_WORDS | {"SessionEnd"}
 # Calls whose second report, or whose effects, may still come.
 _REMEMBERED = 256
 
@@ -42,6 +43,11 @@ class _Written:
 def ends_turn(payload: Mapping[str, Any]) -> bool:
     """Whether a payload tells that the agent's own turn has ended."""
     return payload.get("hook_event_name") in _TURN_ENDS
+
+
+def may_go_on(payload: Mapping[str, Any]) -> bool:
+    """Whether an agent whose turn ends with this payload can be given something to go on with, once a turn."""
+    return payload.get("hook_event_name") in _LAST_WORDS and not payload.get("stop_hook_active")
 
 
 class EventReader:
