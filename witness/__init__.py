@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from witness.names import GroupId
     from witness.process.identity import ProcessId
     from witness.supervise.reconcile import PatrolReport
-    from witness.supervise.spawning import SpawnResult
+    from witness.supervise.spawn import SpawnResult
 
 # The module of each public name. They are imported when they are first asked for: a sidecar imports witness.clock and
 # the like many times a night and must not pay for the whole package.
@@ -135,7 +135,7 @@ _MODULES = {
     "witness.names": ("GroupId",),
     "witness.process.identity": ("ProcessId",),
     "witness.supervise.reconcile": ("PatrolReport",),
-    "witness.supervise.spawning": ("SpawnResult",),
+    "witness.supervise.spawn": ("SpawnResult",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -197,7 +197,7 @@ def _run_to_its_end(command: list[str], prompt: str, stage: Stage, seconds: floa
         NoBackendError: it cannot be started.
         TimeoutSpentError: it took longer than it had.
     """
-    from sidecars.programs import TOKEN_VARIABLE, end_tree
+    from witness.process.program_tree import TOKEN_VARIABLE, end_tree
 
     token = secrets.token_hex(8)
     with tempfile.TemporaryFile() as complaints:

@@ -36,9 +36,9 @@ def command(
     gt-sidecar --session work --type specs --spec docs/api-spec.md --interval 10s --dry-run
     gt-sidecar --session gt-toast --type scope --spec docs/issue.md --once
     """
-    from sidecars.definition.sidecar_type import variant
-    from sidecars.definition.type_loader import load_type
     from sidecars.observer.standalone import Watch, watch
+    from sidecars.type_reader.sidecar_type import variant
+    from sidecars.type_reader.type_loader import load_type
 
     town = _town()
     rig = town.rig_of(workdir.resolve()) if town else ""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import Rule, SidecarType
-from sidecars.definition.type_loader import assigned_type
 from sidecars.observer.context import Context, gather
 from sidecars.observer.context.files import within
 from sidecars.observer.inject.deliver import Deliverer
@@ -14,6 +12,8 @@ from sidecars.observer.inject.gate import Gates
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Judge
 from sidecars.observer.pipeline import DecisionPipeline
+from sidecars.type_reader.sidecar_type import Rule, SidecarType
+from sidecars.type_reader.type_loader import assigned_type
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.config.keys import find_key

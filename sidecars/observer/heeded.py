@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import Rule
-from sidecars.observer.context.definitions import new_definitions
 from sidecars.observer.context.files import read_text
+from sidecars.observer.context.project_names import new_definitions
+from sidecars.type_reader.sidecar_type import Rule
 from witness.assignment import Assignment
 from witness.errors import DeclarationError
 from witness.events.git_facts import committed_at, top_level, unsettled

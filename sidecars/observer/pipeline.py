@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypedDict
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.inject.deliver import Deliverer, address, as_mark, compose
 from sidecars.observer.inject.gate import Gates, gate_of
 from sidecars.observer.inject.gather import Line, gather
@@ -19,6 +18,7 @@ from sidecars.observer.judge.asking import Asking
 from sidecars.observer.judge.rate_limit import Pace
 from sidecars.observer.judge.verdict import Judge, Verdict, quoted_from
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.errors import QueueFullError

@@ -11,13 +11,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import SidecarType, tool_filter
 from sidecars.observer.context import gather
 from sidecars.observer.factory import build_components
 from sidecars.observer.observe.agent_liveness import AgentLife
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.pane import PaneWatch
 from sidecars.observer.pipeline import DecisionPipeline
+from sidecars.type_reader.sidecar_type import SidecarType, tool_filter
 from witness.agents.clients import ANY, CLIENTS, Client, client_for, client_named
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from sidecars.definition.type_loader import changed_since
 from sidecars.observer.factory import Components, build_components
 from sidecars.observer.heartbeat import Heartbeat
 from sidecars.observer.heeded import HeededReview
 from sidecars.observer.observe.agent_liveness import AgentLife
 from sidecars.observer.observe.event_source import EventWatch, passed_over
 from sidecars.observer.observe.pane import PaneWatch
+from sidecars.type_reader.type_loader import changed_since
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
 from witness.events.spool_reader import WakeSocket

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sidecars.syntax.programs import Grammar, file_like, grammar, is_path
+from sidecars.syntax.program_table import Grammar, file_like, grammar, is_path
 from sidecars.syntax.words import UNKNOWN, Word, literal
 
 _PATTERN = re.compile(r"[*?\[{]")

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from fnmatch import translate
 from functools import lru_cache
 
-from sidecars.syntax.programs import grammar
+from sidecars.syntax.program_table import grammar
 from sidecars.syntax.scope import Ran
 
 # Kinds of flags in the table of programs that take the next word.

@@ -9,7 +9,7 @@ import re
 from pathlib import PurePosixPath
 
 from sidecars.syntax import python_source, tree_source
-from sidecars.syntax.definition import CODE, COMMENT, Definition, keep_kind
+from sidecars.syntax.source_parts import CODE, COMMENT, Definition, keep_kind
 
 _LONGEST = 400_000
 _BY_SUFFIX = {

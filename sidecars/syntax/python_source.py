@@ -10,7 +10,7 @@ from token import COMMENT as COMMENT_TOKEN
 from token import DEDENT, ENDMARKER, INDENT, NAME, NEWLINE, OP
 from token import STRING as STRING_TOKEN
 
-from sidecars.syntax.definition import COMMENT, STRING, Definition, Kind
+from sidecars.syntax.source_parts import COMMENT, STRING, Definition, Kind
 
 # From 3.12 on a formatted string is several tokens.
 _OPENS = frozenset(getattr(tokenize, name, -1) for name in ("FSTRING_START", "TSTRING_START"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
-from sidecars.syntax.programs import is_path
+from sidecars.syntax.program_table import is_path
 from sidecars.syntax.words import Word
 
 if TYPE_CHECKING:

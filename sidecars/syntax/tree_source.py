@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sidecars.syntax.definition import CODE, COMMENT, STRING, Definition, Kind
 from sidecars.syntax.grammars import parse
+from sidecars.syntax.source_parts import CODE, COMMENT, STRING, Definition, Kind
 from sidecars.syntax.words import text_of
 
 if TYPE_CHECKING:

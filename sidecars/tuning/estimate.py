@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.llm.prices import Prices, dollars, price
 from sidecars.observer.context.context import Context
 from sidecars.observer.judge.model_prompt import describe, system_prompt
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.clock import Clock
 from witness.journal.records import Usage
 

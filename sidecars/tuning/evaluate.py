@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.context import gather
 from sidecars.observer.context.gather import PROMPT_FILE
 from sidecars.observer.factory import build_components
@@ -18,6 +17,7 @@ from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.tuning.cases import EFFECTS, Case
 from sidecars.tuning.replay import replay
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.assignment import Assignment
 from witness.clock import SystemClock
 from witness.config.settings import Settings

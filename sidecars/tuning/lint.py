@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import Rule, SidecarType
-from sidecars.definition.type_loader import load_type
 from sidecars.llm.prices import price
 from sidecars.observer.inject.deliver import LONGEST
 from sidecars.observer.judge.template import placeholders
+from sidecars.type_reader.sidecar_type import Rule, SidecarType
+from sidecars.type_reader.type_loader import load_type
 from witness.errors import Problem, UsageError
 
 _KNOWN_SETS = frozenset(["@files", "@not"])

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import tool_filter
 from sidecars.observer.factory import Components
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.rules_then_model import CombinedJudge
@@ -17,6 +16,7 @@ from sidecars.observer.observe.pane import PaneWatch
 from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.tuning.estimate import EstimatingJudge
+from sidecars.type_reader.sidecar_type import tool_filter
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.events.spool_reader import SpooledEvent

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import psutil
 
-from sidecars.definition.rule_reader import SHIPPED
-from sidecars.definition.type_loader import load_type
 from sidecars.observer.context import gather
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.observe.events import EventReader
 from sidecars.tuning.cases import CASES_FILE, load_cases
 from sidecars.tuning.evaluate import assignment_of, payload_of
 from sidecars.tuning.replay import NAIVE_SECONDS
+from sidecars.type_reader.rule_reader import SHIPPED
+from sidecars.type_reader.type_loader import load_type
 from tests.bench.table import Row
 from tests.sidecars.recordings.hour import LABELS, run
 from tests.sidecars.recordings.record import HOUR

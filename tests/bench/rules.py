@@ -6,9 +6,9 @@ import os
 from math import sqrt
 from pathlib import Path
 
-from sidecars.definition.type_loader import load_type
 from sidecars.tuning.cases import load_cases
 from sidecars.tuning.evaluate import Result, evaluate
+from sidecars.type_reader.type_loader import load_type
 from tests.bench.table import Row
 
 _LABELLED = Path(__file__).parents[1] / "labelled"

@@ -18,7 +18,7 @@ from witness.config.town import Town
 from witness.errors import DeclarationError
 from witness.process.exit_watch import wait_gone
 from witness.process.table import is_alive
-from witness.supervise.spawning import SpawnResult
+from witness.supervise.spawn import SpawnResult
 
 
 @pytest.fixture

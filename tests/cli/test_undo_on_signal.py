@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.towns import make_town, supervised
-from witness.launch.polecat import read_started
+from witness.launch.pane import read_started
 from witness.names import MARKER_VARIABLE
 from witness.process.table import Markers, read_table
 

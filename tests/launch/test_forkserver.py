@@ -23,7 +23,7 @@ from witness.assignment import Assignment
 from witness.errors import SpawnError
 from witness.events.spool_writer import LOOKER
 from witness.journal import Journal
-from witness.launch.polecat import make_run_dir
+from witness.launch.pane import make_run_dir
 from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool
 from witness.names import GroupId
 from witness.process.exit_status import ExitKind, recorded_exit

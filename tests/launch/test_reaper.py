@@ -19,7 +19,7 @@ import pytest
 
 from tests.programs import BY_NAME, Record
 from witness.files import replace_file
-from witness.launch.polecat import make_run_dir, read_started
+from witness.launch.pane import make_run_dir, read_started
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
 from witness.process.table import is_alive, look_up, read_table, send

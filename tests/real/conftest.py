@@ -18,7 +18,7 @@ from witness.ipc import client
 from witness.journal import Member
 from witness.process.identity import ProcessId
 from witness.process.table import Markers, read_table
-from witness.supervise.spawning import SpawnResult
+from witness.supervise.spawn import SpawnResult
 
 # Without a cgroup, which would hide what the other nets let through.
 SETTINGS = "stop_grace: 1s\nspawn_settle: 50ms\ncontainment: reaper\n"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.definition.type_loader import load_type
 from sidecars.observer.context import gather
 from sidecars.observer.context.front_matter import read_front_matter
 from sidecars.observer.factory import assemble
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.type_loader import load_type
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.errors import DeclarationError

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sidecars.definition.sidecar_type import SidecarType
-from sidecars.definition.type_schema import FIELDS, RULE_FIELDS, SOURCES
+from sidecars.type_reader.sidecar_type import SidecarType
+from sidecars.type_reader.type_schema import FIELDS, RULE_FIELDS, SOURCES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sidecars.md").read_text()
 

@@ -11,7 +11,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecars.definition.sidecar_type import Confidence, Rule, SidecarType
 from sidecars.observer.context import Context
 from sidecars.observer.inject.gate import Gates
 from sidecars.observer.inject.gather import FURTHER
@@ -19,6 +18,7 @@ from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.pipeline import DecisionPipeline
+from sidecars.type_reader.sidecar_type import Confidence, Rule, SidecarType
 from tests.sidecars.conftest import SlowJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.pipeline import DecisionPipeline
+from sidecars.type_reader.sidecar_type import Confidence
 from tests.sidecars.conftest import ScriptedJudge, SlowJudge
 from witness.assignment import Assignment
 from witness.clock import ManualClock

@@ -3,11 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.factory import Components, assemble
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.tuning.replay import replay
+from sidecars.type_reader.sidecar_type import Confidence
 from tests.sidecars.conftest import SlowJudge, tool_event
 from tests.sidecars.observe.test_screen import EDIT, screen
 from witness.assignment import Assignment

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sidecars.definition.rule_reader import SHIPPED
-from sidecars.definition.sidecar_type import variant
-from sidecars.definition.type_loader import load_type
 from sidecars.tuning.cases import CASES_FILE, load_cases
 from sidecars.tuning.evaluate import evaluate
 from sidecars.tuning.lint import lint
+from sidecars.type_reader.rule_reader import SHIPPED
+from sidecars.type_reader.sidecar_type import variant
+from sidecars.type_reader.type_loader import load_type
 
 TYPES = sorted(path.parent.name for path in SHIPPED.glob(f"*/{CASES_FILE}"))
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sidecars
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.context.context import Context
 from sidecars.observer.inject.deliver import address, compose
 from sidecars.observer.judge.model_prompt import system_prompt
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.style import INJECTION_LIMIT, STYLE_BLOCK, trim
+from sidecars.type_reader.sidecar_type import SidecarType
 
 
 @pytest.mark.parametrize(

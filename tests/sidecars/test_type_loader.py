@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.definition.sidecar_type import Confidence
-from sidecars.definition.type_loader import load_type
+from sidecars.type_reader.sidecar_type import Confidence
+from sidecars.type_reader.type_loader import load_type
 from witness.errors import DeclarationError, NotFoundError
 from witness.trust import type_names
 

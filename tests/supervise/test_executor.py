@@ -76,7 +76,7 @@ def test_a_stale_move_changes_nothing(reconciler: Reconciler) -> None:
     """Somebody else was quicker: the record that a plan was made on is not the present one."""
     from witness.journal import MemberState
     from witness.supervise.actions import MoveMember
-    from witness.supervise.states import MemberEvent
+    from witness.supervise.lifecycle import MemberEvent
 
     stale = replace(member("scope"), state=MemberState.SPAWNING)
     reconciler.actor.perform([MoveMember(stale, MemberEvent.READY, stale)], {"main": Settings()}, PatrolResult())

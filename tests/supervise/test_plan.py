@@ -40,9 +40,9 @@ from witness.supervise.actions import (
     StartSidecar,
     Tell,
 )
+from witness.supervise.lifecycle import GroupEvent, MemberEvent
 from witness.supervise.plan import plan
 from witness.supervise.snapshot import GroupFact, MemberFact, Presence, Snapshot
-from witness.supervise.states import GroupEvent, MemberEvent
 
 S = MemberState
 ABSENT, UNKNOWN = Presence.ABSENT, Presence.UNKNOWN

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from witness.journal import GroupState, MemberKind, MemberState
-from witness.supervise.states import GroupEvent, IllegalMoveError, MemberEvent, next_group, next_member
+from witness.supervise.lifecycle import GroupEvent, IllegalMoveError, MemberEvent, next_group, next_member
 
 # Written by hand from the design, one line a move; what is not written is forbidden.
 _ENDING = """

@@ -27,7 +27,7 @@ from witness.names import GroupId
 from witness.process.exit_watch import wait_gone
 from witness.process.identity import ProcessId
 from witness.process.table import identify, is_alive, processor_seconds, send
-from witness.supervise.spawning import SpawnResult
+from witness.supervise.spawn import SpawnResult
 from witness.tmux import Tmux
 
 AGENT = ["sleep", "60"]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.definition.sidecar_type import SidecarType
-from sidecars.definition.type_loader import load_type
-from sidecars.definition.type_schema import FIELDS
+from sidecars.type_reader.sidecar_type import SidecarType
+from sidecars.type_reader.type_loader import load_type
+from sidecars.type_reader.type_schema import FIELDS
 from witness.errors import DeclarationError, WitnessError
 from witness.trust import Definition, Pins, resolve
 from witness.trust.definition import examine

@@ -13,7 +13,7 @@ from witness.config.town import Town
 from witness.journal import Decision, Group, GroupState, Member
 from witness.names import GroupId
 from witness.supervise.reconcile import PatrolReport
-from witness.supervise.spawning import SpawnResult
+from witness.supervise.spawn import SpawnResult
 
 
 class AsyncWitness:

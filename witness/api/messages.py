@@ -14,7 +14,7 @@ from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.delivery.prompt_typist import WATCH, IdlePoller, Typist
 from witness.errors import NotFoundError, RunEndedError, UsageError, WitnessError
 from witness.journal import Group, GroupState, Journal, MemberKind
-from witness.launch.polecat import LAST_SCREEN
+from witness.launch.pane import LAST_SCREEN
 from witness.process.table import ancestors, read_table
 from witness.state.ended import last_screen
 from witness.tmux import Tmux

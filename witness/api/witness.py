@@ -31,9 +31,9 @@ from witness.nuke.terminate import TerminationResult
 from witness.process.exit_watch import wait_gone
 from witness.process.table import GroupMembership, Markers, process_name, read_table
 from witness.supervise.executor import PatrolResult
+from witness.supervise.lifecycle import MemberEvent, next_member
 from witness.supervise.reconcile import PatrolReport, Reconciler
-from witness.supervise.spawning import Spawner, SpawnResult
-from witness.supervise.states import MemberEvent, next_member
+from witness.supervise.spawn import Spawner, SpawnResult
 
 _PATROL_SECONDS = 120.0
 _P = ParamSpec("_P")

@@ -52,7 +52,7 @@ def here(rig: str = "") -> tuple[Path | None, str]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def types(explain: str | None, rig: str, as_json: bool) -> None:
     """List the sidecar types that are known here, or explain one."""
-    from sidecars.definition.type_loader import load_type
+    from sidecars.type_reader.type_loader import load_type
     from witness.trust import type_names
     from witness.trust.definition import withheld
 
@@ -135,7 +135,7 @@ def lint_command(places: tuple[str, ...], rig: str, quiet: bool, as_json: bool) 
 @sidecar.command()
 def schema() -> None:
     """Print the JSON Schema of sidecar.yaml, with which editors complete and check it."""
-    from sidecars.definition.type_schema import json_schema
+    from sidecars.type_reader.type_schema import json_schema
 
     print_json(json_schema())
 

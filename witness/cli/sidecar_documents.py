@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import SidecarType
-from sidecars.definition.type_loader import assigned_type
 from sidecars.observer.context.files import find
 from sidecars.observer.context.gather import gather
+from sidecars.type_reader.sidecar_type import SidecarType
+from sidecars.type_reader.type_loader import assigned_type
 from witness.assignment import Assignment
 from witness.errors import NotFoundError
 

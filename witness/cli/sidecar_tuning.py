@@ -80,12 +80,12 @@ def replay_command(
 def _replay(
     moments: list[RecordedEvent], spec: str, task: str, judge: str, estimate: bool, workdir: Path | None, run_dir: str
 ) -> Replay:
-    from sidecars.definition.sidecar_type import variant
-    from sidecars.definition.type_loader import load_type
     from sidecars.observer.context import gather
     from sidecars.observer.factory import build_components
     from sidecars.observer.standalone import private_assignment
     from sidecars.tuning.replay import replay
+    from sidecars.type_reader.sidecar_type import variant
+    from sidecars.type_reader.type_loader import load_type
 
     name, _, argument = spec.partition(":")
     root, rig, settings = _settings()
@@ -149,10 +149,10 @@ def eval_command(cases: str, judge: str, compare: tuple[str, str] | None, as_jso
 
     CASES is a file of cases, or the name of a type that ships some.
     """
-    from sidecars.definition.sidecar_type import variant
-    from sidecars.definition.type_loader import load_type
     from sidecars.tuning.cases import CASES_FILE, load_cases
     from sidecars.tuning.evaluate import evaluate
+    from sidecars.type_reader.sidecar_type import variant
+    from sidecars.type_reader.type_loader import load_type
 
     root, rig, settings = _settings()
     path = Path(cases)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from witness.config.town import Town
-from witness.doctor import database, hooks, leftover_checks, programs, runtime, sockets, town_checks
+from witness.doctor import database, hooks, leftover_checks, prerequisites, runtime, sockets, town_checks
 from witness.doctor.finding import Finding, Level, fault
 from witness.errors import WitnessError
 
@@ -52,13 +52,13 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
 
 def examine(examination: Examination) -> list[Finding]:
     """Make every check; one that fails itself is a finding too."""
-    findings = [*programs.check_python(), *programs.check_tmux_program()]
-    findings += programs.check_agent(examination.environ)
+    findings = [*prerequisites.check_python(), *prerequisites.check_tmux_program()]
+    findings += prerequisites.check_agent(examination.environ)
     findings += town_checks.check_place(examination.town, examination.start, examination.real_gt, examination.environ)
     town = examination.town
     if town is None:
         return findings
-    findings += programs.check_key(town, examination.environ)
+    findings += prerequisites.check_key(town, examination.environ)
     for name, check in _CHECKS:
         findings += _guarded(name, check, town, examination.environ)
     return findings

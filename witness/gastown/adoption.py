@@ -18,7 +18,7 @@ from witness.files import make_folder, read_text, replace_file
 from witness.gastown.bead_lookup import HookedBead
 from witness.gastown.follow_plan import FOLLOWED, ObservedPolecat
 from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState, RunState
-from witness.launch.polecat import make_run_dir
+from witness.launch.pane import make_run_dir
 from witness.names import GroupId
 
 

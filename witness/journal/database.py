@@ -17,8 +17,8 @@ from witness.journal.definitions import DefinitionTable
 from witness.journal.groups import GroupTable
 from witness.journal.members import MemberTable
 from witness.journal.records import Event
+from witness.journal.saved_state import QueueTable, SidecarTable, TownTable
 from witness.journal.schema import STEPS
-from witness.journal.states import QueueTable, SidecarTable, TownTable
 
 # Longest wait for another writer; every transaction of ours is far shorter.
 _BUSY_SECONDS = 5.0

@@ -15,7 +15,7 @@ _COLUMNS = "run, name, kind, state, pid, started, type, argument, since, retry_a
 
 
 class MemberTable:
-    """Reads and writes members. State changes go through ``witness.supervise.states`` first."""
+    """Reads and writes members. State changes go through ``witness.supervise.lifecycle`` first."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

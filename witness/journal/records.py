@@ -20,7 +20,7 @@ class MemberKind(StrEnum):
 
 
 class MemberState(StrEnum):
-    """Where a member stands; ``witness.supervise.states`` says what may follow what."""
+    """Where a member stands; ``witness.supervise.lifecycle`` says what may follow what."""
 
     DECLARED = "DECLARED"
     SPAWNING = "SPAWNING"

@@ -10,7 +10,7 @@ from witness.agents.screen import plain
 from witness.config.town import Town
 from witness.files import read_bytes
 from witness.journal import Event, Group, GroupState, Journal
-from witness.launch.polecat import LAST_LINES, LAST_SCREEN
+from witness.launch.pane import LAST_LINES, LAST_SCREEN
 from witness.process.exit_status import agent_exit
 from witness.state.records import Ended, rfc3339
 

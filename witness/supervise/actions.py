@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from witness.journal import Member, RunStateChanges
 from witness.process.identity import ProcessId
-from witness.supervise.states import GroupEvent, MemberEvent
+from witness.supervise.lifecycle import GroupEvent, MemberEvent
 
 
 @dataclass(frozen=True, slots=True)

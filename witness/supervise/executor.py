@@ -18,7 +18,7 @@ from witness.files import replace_file
 from witness.gastown.adoption import hide_from_hooks
 from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.launch.polecat import LAST_LINES, LAST_SCREEN, reported_processes
+from witness.launch.pane import LAST_LINES, LAST_SCREEN, reported_processes
 from witness.launch.sidecar_pool import SidecarPool
 from witness.names import MARKER_VARIABLE, GroupId
 from witness.nuke.target import Target, foreign_to, target
@@ -42,8 +42,8 @@ from witness.supervise.actions import (
     Tell,
 )
 from witness.supervise.delivery_round import Deliveries
+from witness.supervise.lifecycle import GroupEvent, MemberEvent, next_group, next_member
 from witness.supervise.restart import after_crash
-from witness.supervise.states import GroupEvent, MemberEvent, next_group, next_member
 from witness.tmux import Tmux
 
 # Between TERM and KILL for what outlived its group's own end: the round waits for it, so it is short.

@@ -16,9 +16,9 @@ from witness.supervise.actions import (
     ReportZombie,
     Saw,
 )
+from witness.supervise.lifecycle import GroupEvent
 from witness.supervise.plan_sidecars import plan_sidecars
 from witness.supervise.snapshot import GroupFact, Presence, Snapshot
-from witness.supervise.states import GroupEvent
 
 AGENT_DEAD, SESSION_GONE, ORPHANS, DONE_STUCK, HUNG = "agent-dead", "session-gone", "orphans", "done-stuck", "hung"
 SPAWN_FAILED = "spawn-failed"

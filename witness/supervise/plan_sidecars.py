@@ -9,9 +9,9 @@ from witness.config.settings import Settings
 from witness.journal import Member, MemberState
 from witness.process.exit_status import ExitKind
 from witness.supervise.actions import Action, EndProcess, MoveMember, StartSidecar, Tell
+from witness.supervise.lifecycle import MemberEvent
 from witness.supervise.restart import after_crash
 from witness.supervise.snapshot import GroupFact, MemberFact, Snapshot
-from witness.supervise.states import MemberEvent
 
 # A fork of the nursery observes within milliseconds; a machine under full load may need long.
 _READY_SECONDS = 30.0

@@ -11,7 +11,7 @@ from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.files import read_text
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState, RunState
-from witness.launch.polecat import read_started, reported_processes
+from witness.launch.pane import read_started, reported_processes
 from witness.names import GroupId
 from witness.process.identity import ProcessId
 from witness.process.table import Markers, command_line, is_alive, read_table

@@ -15,7 +15,7 @@ from witness.config.town import Town
 from witness.errors import DeclarationError, WitnessError
 from witness.files import read_bytes
 from witness.journal import Group, GroupState, Journal, Member, MemberKind
-from witness.launch.polecat import read_started, reported_processes
+from witness.launch.pane import read_started, reported_processes
 from witness.names import GroupId
 from witness.process.exit_status import UNKNOWN_EXIT, Exit, agent_exit, recorded_exit
 from witness.process.identity import ProcessId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sidecars.definition.sidecar_type import Rule
+from sidecars.type_reader.sidecar_type import Rule
 
 
 @dataclass(frozen=True, slots=True)

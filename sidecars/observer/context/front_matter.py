@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sidecars.definition.rule_reader import read_rules
-from sidecars.definition.sidecar_type import Rule
+from sidecars.type_reader.rule_reader import read_rules
+from sidecars.type_reader.sidecar_type import Rule
 from witness.config.yaml_document import Document, parse_yaml
 from witness.errors import DeclarationError, Problem
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import Rule, SidecarType
 from sidecars.observer.context.context import Context
-from sidecars.observer.context.definitions import offered
 from sidecars.observer.context.files import find, read_text, title, within
 from sidecars.observer.context.front_matter import read_front_matter
 from sidecars.observer.context.issue import add_issue
 from sidecars.observer.context.mcp_listing import describe_servers
+from sidecars.observer.context.project_names import offered
+from sidecars.type_reader.sidecar_type import Rule, SidecarType
 from witness.assignment import Assignment
 from witness.prompts.blocks import TEXT, parse, present
 

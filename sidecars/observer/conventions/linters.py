@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
-from sidecars.definition.sidecar_type import Confidence, Rule
 from sidecars.observer.conventions.statements import rule_of
 from sidecars.observer.conventions.vocabulary import by_linter
+from sidecars.type_reader.sidecar_type import Confidence, Rule
 from witness.errors import DeclarationError
 
 CONFIGURATIONS = (

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from sidecars.definition.sidecar_type import Rule
 from sidecars.observer.conventions.sentences import Sentence, spans
+from sidecars.type_reader.sidecar_type import Rule
 
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "python": ("*.py", "*.pyi"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from sidecars.definition.rule_reader import SHIPPED
+from sidecars.type_reader.rule_reader import SHIPPED
 from witness.config.yaml_document import load_yaml
 
 Polarity = Literal["forbids", "allows", "asks", "open"]

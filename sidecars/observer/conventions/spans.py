@@ -6,8 +6,8 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from sidecars.definition.sidecar_type import Confidence, Rule
-from sidecars.syntax.programs import grammar
+from sidecars.syntax.program_table import grammar
+from sidecars.type_reader.sidecar_type import Confidence, Rule
 
 _WRITERS = ("Edit", "Write", "NotebookEdit")
 _BY_HAND = re.compile(r"\bby\s+hand\b|\bmanual(?:ly)?\b|\bhand[- ]edit|\bdirectly\b|\bgenerated\b|\byourself\b", re.I)

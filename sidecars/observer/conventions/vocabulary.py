@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sidecars.definition.rule_reader import SHIPPED
 from sidecars.observer.conventions.polarity import ASKS, FORBIDS, Polarity
+from sidecars.type_reader.rule_reader import SHIPPED
 from witness.config.yaml_document import load_yaml
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.judge.verdict import Verdict
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.config.settings import Settings

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sidecars.definition.sidecar_type import Rule
-from sidecars.observer.context.definitions import new_definitions
+from sidecars.observer.context.project_names import new_definitions
 from sidecars.observer.judge.path_matcher import PathSet
 from sidecars.observer.observe.observation import Observation
 from sidecars.syntax.command_pattern import CommandPattern
 from sidecars.syntax.manifests import packages
+from sidecars.type_reader.sidecar_type import Rule
 from witness.expressions import Expression
 
 # A condition looks at an action and gives all that it found there; nothing when it does not hold.

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.context.context import Context
 from sidecars.observer.judge.signal_tool import find_report
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
-from sidecars.programs import TOKEN_VARIABLE, end_tree, has_ended
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.clock import Clock, SystemClock
 from witness.errors import DeclarationError
 from witness.journal.records import Usage
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
+from witness.process.program_tree import TOKEN_VARIABLE, end_tree, has_ended
 from witness.trust.definition import file_digest
 
 _LONGEST_ANSWER = 64 << 10

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.llm.client import Endpoint, ModelClient
 from sidecars.llm.reply import ModelFault, Reply
 from sidecars.observer.context.context import Context
@@ -18,6 +17,7 @@ from sidecars.observer.judge.model_prompt import request, system_prompt
 from sidecars.observer.judge.signal_tool import TOOL, find_report, read_report
 from sidecars.observer.judge.verdict import Verdict, stands_in
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.clock import Clock
 from witness.journal.records import Usage
 

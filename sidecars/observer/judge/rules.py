@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from sidecars.definition.sidecar_type import Rule, tool_filter
 from sidecars.observer.context.context import Context
-from sidecars.observer.context.definitions import code_of, comments_of, defined_anew, new_definitions
+from sidecars.observer.context.project_names import code_of, comments_of, defined_anew, new_definitions
 from sidecars.observer.judge.action_conditions import action_conditions
 from sidecars.observer.judge.path_matcher import PathSet, path_set
 from sidecars.observer.judge.template import fill
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import Rule, tool_filter
 from witness.expressions import Expression
 from witness.journal import Subject
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import Confidence
 
 
 class HintedJudge(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sidecars.definition.sidecar_type import Confidence
 from sidecars.llm.reply import json_objects
 from sidecars.observer.judge.verdict import Verdict
+from sidecars.type_reader.sidecar_type import Confidence
 
 TOOL = "report_signal"
 _LONGEST = 4_000

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import Confidence
 from witness.journal.records import Subject, Usage
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sidecars.definition.sidecar_type import SidecarType, tool_filter
 from sidecars.observer.observe.events import EventReader, ends_turn, may_go_on
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import SidecarType, tool_filter
 from witness.assignment import Assignment
 from witness.events.spool_reader import SpoolReader
 

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.observe.events import EventReader
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.screen import Action, completed_actions, content_lines, is_structured
 from sidecars.observer.observe.screen_diff import changed_share, new_lines, squeeze
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.clock import Clock
 from witness.errors import TmuxError
 

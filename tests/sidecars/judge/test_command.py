@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.context import Context
 from sidecars.observer.judge.command import CommandJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import SidecarType
 
 SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="x")]
 

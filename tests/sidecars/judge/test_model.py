@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from sidecars.definition.sidecar_type import Confidence, SidecarType
 from sidecars.llm.client import Endpoint
 from sidecars.observer.context import Context
 from sidecars.observer.factory import build_components
 from sidecars.observer.judge.model import ModelJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import Confidence, SidecarType
 from tests.sidecars.model_server import (
     Answer,
     Server,

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sidecars.definition.sidecar_type import Confidence, Rule
 from sidecars.observer.context import Context
 from sidecars.observer.inject.deliver import compose
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.rules_then_model import CombinedJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import Confidence, Rule
 
 RULES = [
     Rule("sure", text="forbidden", final=True, snippet="s"),

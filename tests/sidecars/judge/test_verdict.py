@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sidecars.definition.sidecar_type import Confidence
 from sidecars.observer.judge.verdict import quoted_from
 from sidecars.observer.observe.observation import Observation
+from sidecars.type_reader.sidecar_type import Confidence
 
 SEEN = [
     Observation("one", tool="Edit", written=("src/a.py",), text="def add(a, b):\n    return a - b\n"),

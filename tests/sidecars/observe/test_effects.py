@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from sidecars.definition.type_loader import load_type
 from sidecars.observer.factory import Components
 from sidecars.observer.observe.event_source import EventWatch
 from sidecars.observer.observe.events import EventReader
@@ -17,6 +16,7 @@ from sidecars.observer.observe.recorded import RecordedEvent, read_events
 from sidecars.tuning.cases import Case, load_cases
 from sidecars.tuning.evaluate import evaluate
 from sidecars.tuning.replay import replay
+from sidecars.type_reader.type_loader import load_type
 from tests.events.looked import Looked
 from tests.sidecars.conftest import tool_event
 from witness.assignment import Assignment

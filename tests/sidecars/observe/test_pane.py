@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sidecars.definition.sidecar_type import SidecarType
 from sidecars.observer.observe.pane import PaneWatch
+from sidecars.type_reader.sidecar_type import SidecarType
 from tests.sidecars.observe.test_screen import BUSY, EDIT, LONG, TEST, screen
 from witness.clock import ManualClock
 from witness.errors import TmuxTimeoutError

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.definition.sidecar_type import Confidence
-from sidecars.definition.type_loader import load_type
 from sidecars.observer.context import gather
 from sidecars.observer.factory import Components
 from sidecars.observer.judge.rules import RulesJudge
@@ -19,6 +17,8 @@ from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.observer.standalone import private_assignment
 from sidecars.tuning.replay import Replay, replay
+from sidecars.type_reader.sidecar_type import Confidence
+from sidecars.type_reader.type_loader import load_type
 from tests.sidecars.recordings.record import SPEC, WRONG
 from witness.config.settings import Settings
 from witness.journal import Usage

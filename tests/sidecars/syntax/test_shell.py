@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecars.syntax.arguments import use_of
-from sidecars.syntax.programs import grammar, names
+from sidecars.syntax.program_table import grammar, names
 from sidecars.syntax.shell import LONGEST_LINE, read_shell
 from sidecars.syntax.words import ansi_text, literal
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sidecars.definition.rule_reader import read_rules
-from sidecars.definition.sidecar_type import SidecarType
-from sidecars.definition.type_schema import FIELDS
+from sidecars.type_reader.rule_reader import read_rules
+from sidecars.type_reader.sidecar_type import SidecarType
+from sidecars.type_reader.type_schema import FIELDS
 from witness.assignment import Assignment
 from witness.config.yaml_document import Document
 from witness.errors import DeclarationError, Problem, UsageError, WitnessError

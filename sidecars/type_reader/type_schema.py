@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sidecars.definition.sidecar_type import ARGUMENTS, JUDGES, PANE_USES, Confidence
+from sidecars.type_reader.sidecar_type import ARGUMENTS, JUDGES, PANE_USES, Confidence
 
 # The sources that sidecars.observer.context knows, with what each one gives.
 SOURCES: Mapping[str, str] = {

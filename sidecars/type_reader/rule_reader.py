@@ -7,8 +7,8 @@ from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
-from sidecars.definition.sidecar_type import Rule
-from sidecars.definition.type_schema import EXPRESSIONS, RULE_FIELDS
+from sidecars.type_reader.sidecar_type import Rule
+from sidecars.type_reader.type_schema import EXPRESSIONS, RULE_FIELDS
 from witness.config.yaml_document import Document
 from witness.errors import Problem
 

@@ -1,7 +1,7 @@
 """A sidecar type: what it looks at, who judges, when it may speak, and its words.
 
 A type is data. Its folder holds ``sidecar.yaml``, ``prompt.md`` and ``snippets.yaml``; a nearer folder or setting
-overrides single fields of a farther one (``sidecars.definition.type_loader`` finds them).
+overrides single fields of a farther one (``sidecars.type_reader.type_loader`` finds them).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from witness.files import replace_file
 from witness.ipc import client
 from witness.journal import Group, GroupState, Member, MemberKind, RunState
 from witness.launch.environment import polecat_environment
-from witness.launch.polecat import StartedPolecat, make_run_dir, start_polecat
+from witness.launch.pane import StartedPolecat, make_run_dir, start_polecat
 from witness.launch.spawn_request import SpawnPlan
 from witness.names import GroupId
 from witness.process.cgroup import cgroup_members, make_cgroup

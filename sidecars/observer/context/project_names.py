@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from sidecars.syntax.definition import Definition
 from sidecars.syntax.languages import (
     code_only,
     comments_only,
@@ -17,6 +16,7 @@ from sidecars.syntax.languages import (
     is_test,
     language_of,
 )
+from sidecars.syntax.source_parts import Definition
 
 # Names that every program has of its own.
 _COMMON = frozenset(
