@@ -27,7 +27,7 @@ from witness.journal import (
 )
 from witness.journal.schema import STEPS
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 # Made with the first release: see its first line.
 FIRST = Path(__file__).with_name("journals") / "schema-1.sql"

@@ -13,12 +13,12 @@ from witness.prompts.blocks import (
     TYPES,
     Block,
     decompose,
+    lint,
     minimal_prompt,
     parse,
     present,
     render,
 )
-from witness.prompts.lint import lint
 
 # Text in which the language's own signs are frequent.
 WORDS = st.one_of(

@@ -11,8 +11,8 @@ from witness.api import Witness
 from witness.config.resources import molecules_dir
 from witness.config.town import Town
 from witness.journal import Group
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import wait_gone
 from witness.process.table import GroupMembership, Markers, is_alive, read_table
 from witness.tmux import Tmux
 

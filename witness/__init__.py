@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from witness.journal.records import Decision, Group, GroupState, Intent, Member, MemberKind, MemberState, Usage
     from witness.launch.spawn_request import SpawnPlan, SpawnRequest
     from witness.names import GroupId
-    from witness.process.identity import ProcessId
+    from witness.process import ProcessId
     from witness.supervise.reconcile import PatrolReport
     from witness.supervise.spawn import SpawnResult
 
@@ -133,7 +133,7 @@ _MODULES = {
     ),
     "witness.launch.spawn_request": ("SpawnPlan", "SpawnRequest"),
     "witness.names": ("GroupId",),
-    "witness.process.identity": ("ProcessId",),
+    "witness.process": ("ProcessId",),
     "witness.supervise.reconcile": ("PatrolReport",),
     "witness.supervise.spawn": ("SpawnResult",),
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 from witness.files import parse_json
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 # What stands behind each field's type.
 _TYPES: dict[str, type] = {

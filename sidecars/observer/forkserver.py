@@ -377,7 +377,7 @@ def _preload(with_model: bool) -> None:
     for module in _NEEDED + (_NEEDED_WITH_A_KEY if with_model else ()):
         importlib.import_module(module)
     from sidecars.observer.warmup import warm_up
-    from witness.process.identity import ProcessId
+    from witness.process import ProcessId
 
     warm_up(ProcessId(os.getpid(), _start_ticks(os.getpid())))
 

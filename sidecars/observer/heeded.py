@@ -16,7 +16,7 @@ from sidecars.observer.context.project_names import new_definitions
 from sidecars.type_reader.sidecar_type import Rule
 from witness.assignment import Assignment
 from witness.errors import DeclarationError
-from witness.events.git_facts import committed_at, top_level, unsettled
+from witness.events.tree_files import committed_at, top_level, unsettled
 from witness.journal import Decision, Journal, Subject
 
 YES, NO, UNDECIDED = "yes", "no", "undecided"

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from witness.events.git_facts import top_level
+from witness.events.tree_files import top_level
 
 # One that dies so soon, so often, would die for ever: calls are then recorded without what they did.
 _SOON, _OFTEN = 5.0, 3

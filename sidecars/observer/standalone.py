@@ -27,7 +27,7 @@ from witness.delivery.queue_files import waiting
 from witness.errors import NotFoundError, TmuxError
 from witness.journal import Decision, Journal
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.tmux import Pane, Tmux
 
 # How long --once waits for an idle prompt to say in it what it has found.

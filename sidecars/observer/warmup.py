@@ -16,7 +16,7 @@ from sidecars.observer.watcher import SidecarRunner
 from sidecars.syntax.shell import read_shell
 from witness.assignment import Assignment
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 # Loads the shell's grammar and the table of programs.
 _LINE = "cd src && sed -i 's/a/b/' \"$file\" a.py | tee log.txt"

@@ -24,7 +24,7 @@ from witness.config.settings import Settings
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 # What of a case's event is no input of the tool.
 _NOT_GIVEN = frozenset(["tool", "failed", "response", "output", "subagent", "cwd", *EFFECTS])

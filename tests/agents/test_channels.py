@@ -11,8 +11,8 @@ import pytest
 
 from witness.agents import channels
 from witness.agents.channels import PATIENCE, ChannelState, Choice, channel_state, choose, client_version, first_sign
+from witness.agents.client_extensions import VARIABLE, make_mod, other_folders
 from witness.agents.clients import Channel
-from witness.agents.mod_folder import VARIABLE, make_mod, other_folders
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.programs import BY_NAME, recording
 from witness.clock import SystemClock
 from witness.journal import Group, GroupState, Member, MemberKind, MemberState
 from witness.names import MARKER_VARIABLE, GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 _SLEEP = "sleep 300"
 _GROUPS = 25

@@ -20,9 +20,9 @@ from typing import Any
 from tests.bench.table import Row
 from tests.clients import claude_program, versions
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
+from witness.agents.client_extensions import VARIABLE, make_mod
 from witness.agents.hook_entries import hook_command, interpreter
 from witness.agents.hook_settings import session_settings
-from witness.agents.mod_folder import VARIABLE, make_mod
 from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.events.spool_reader import SpoolReader, WakeSocket

@@ -30,7 +30,7 @@ from tests.sidecars.recordings.record import HOUR
 from witness.assignment import Assignment
 from witness.events.spool_reader import append_event
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 _ROOT = Path(__file__).parents[2]
 # Hooks wait for a verdict in a process of their own; here one process asks again and again.

@@ -15,7 +15,7 @@ from tests.programs import alive
 from witness import Town, Witness
 from witness.ipc import client
 from witness.journal import Member, MemberKind, MemberState
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import Markers, read_table
 from witness.trust import OWN_FOLDER, shipped_types
 

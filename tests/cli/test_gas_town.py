@@ -16,7 +16,7 @@ from tests.cli.stand_in import StandIn
 from witness.api import Witness
 from witness.config.town import Town
 from witness.errors import DeclarationError
-from witness.process.exit_watch import wait_gone
+from witness.process.exits import wait_gone
 from witness.process.table import is_alive
 from witness.supervise.spawn import SpawnResult
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from witness.cli.plain_output import PlainOutput
+from witness.cli.program import PlainOutput
 
 
 class _Terminal(io.StringIO):

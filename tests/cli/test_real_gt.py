@@ -12,7 +12,7 @@ import pytest
 from tests.cli.stand_in import StandIn
 from tests.scripts import with_our_packages
 from witness.cli.exec_real_gt import find_real_gt
-from witness.cli.run_real_gt import run_real_gt
+from witness.cli.gas_town import run_real_gt
 
 
 def _script(path: Path, text: str) -> Path:
@@ -65,9 +65,7 @@ def test_a_child_ends_with_the_real_code(tmp_path: Path, body: str, code: int) -
 def test_signals_reach_the_child_and_its_end_decides(tmp_path: Path) -> None:
     body = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); print('ready', flush=True); signal.pause()"
     real = StandIn(tmp_path, body)
-    program = (
-        f"import sys; from witness.cli.run_real_gt import run_real_gt; sys.exit(run_real_gt({str(real.path)!r}, []))"
-    )
+    program = f"import sys; from witness.cli.gas_town import run_real_gt; sys.exit(run_real_gt({str(real.path)!r}, []))"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from witness.cli.polecat_lines import length, write_lines, write_table
+from witness.cli.tables import length, write_lines, write_table
 
 HEADS = ("sidecar", "decisions", "dollars")
 ROWS = [["scope-with-a-long-name", "1234567", "0.12345"], ["all", "1234567", "0.12345"]]
@@ -13,7 +13,7 @@ ROWS = [["scope-with-a-long-name", "1234567", "0.12345"], ["all", "1234567", "0.
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
     """What is printed to a terminal of 30 columns."""
-    monkeypatch.setattr("witness.cli.polecat_lines.terminal_width", lambda: 30)
+    monkeypatch.setattr("witness.cli.tables.terminal_width", lambda: 30)
     return capsys
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from witness.declare.attachment import Attachment, read_attachment
+from witness.gastown.bead_lookup import Attachment, read_attachment
 
 
 @pytest.mark.parametrize(

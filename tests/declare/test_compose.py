@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from witness.config.town import Town
-from witness.declare.compose import compose
+from witness.declare.compose import apply_overlay, compose, find_overlay
 from witness.declare.molecule import Molecule
-from witness.declare.overlay import apply_overlay, find_overlay
 from witness.errors import DeclarationError
 
 BASE = """formula = "base"

@@ -7,8 +7,8 @@ import pytest
 
 from witness.config.resources import molecules_dir
 from witness.config.town import Town
+from witness.declare.document import find_formula
 from witness.declare.molecule import Molecule
-from witness.declare.search import find_formula
 from witness.errors import DeclarationError, NotFoundError
 
 STEPS = '[[steps]]\nid = "work"\ntitle = "Work"\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from witness.config.town import Town
-from witness.declare.argument_kinds import resolve_specs
+from witness.declare.sidecar_spec import resolve_specs
 from witness.errors import DeclarationError, NotFoundError
 from witness.trust import resolve, shipped_types
 

@@ -12,7 +12,7 @@ from witness.assignment import Assignment
 from witness.config.town import Town
 from witness.journal import Group, GroupState, Journal
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 SPEC = "# API\n\nEvery answer is JSON.\n\nA validation error is answered with status 422.\nA missing record: 404.\n"
 

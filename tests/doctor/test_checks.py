@@ -21,7 +21,7 @@ from witness.doctor.checks import mend
 from witness.ipc import client
 from witness.journal import Decision, Group, GroupState, Journal, MemberKind, MemberState
 from witness.names import GroupId
-from witness.process.exit_watch import wait_gone
+from witness.process.exits import wait_gone
 from witness.process.table import is_alive
 
 

@@ -18,7 +18,7 @@ from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import make_town, supervised
 from witness.agents.hook_settings import session_settings
 from witness.api import Witness
-from witness.cli.memory_provider import memory_provider
+from witness.cli.memory_options import memory_provider
 from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.journal import GroupState

@@ -21,8 +21,8 @@ from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from tests.towns import make_town, supervised
 from witness.agents.channels import first_sign
+from witness.agents.client_extensions import VARIABLE, make_mod
 from witness.agents.hook_settings import session_settings
-from witness.agents.mod_folder import VARIABLE, make_mod
 from witness.clock import SystemClock
 from witness.delivery import queue_files
 from witness.delivery.nudge_queue import Nudge, NudgeQueue

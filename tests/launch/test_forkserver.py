@@ -26,9 +26,8 @@ from witness.journal import Journal
 from witness.launch.pane import make_run_dir
 from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool
 from witness.names import GroupId
-from witness.process.exit_status import ExitKind, recorded_exit
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import ExitKind, recorded_exit, wait_gone
 from witness.process.serving import short_path
 from witness.process.table import Markers, command_line, identify, read_table, send
 

@@ -20,8 +20,8 @@ import pytest
 from tests.programs import BY_NAME, Record
 from witness.files import replace_file
 from witness.launch.pane import make_run_dir, read_started
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import wait_gone
 from witness.process.table import is_alive, look_up, read_table, send
 
 REAPER = Path("witness/launch/reaper.py").resolve()

@@ -15,7 +15,7 @@ from tests.scripts import with_our_packages
 from tests.towns import make_town, supervised
 from witness.api import Witness
 from witness.cli import main
-from witness.cli.memory_provider import memory_provider
+from witness.cli.memory_options import memory_provider
 from witness.config.town import Town
 from witness.errors import UsageError
 from witness.journal import GroupState

@@ -15,9 +15,8 @@ import pytest
 
 from tests.programs import BY_NAME, Record, alive
 from witness.clock import SystemClock
-from witness.nuke.target import Target, foreign_to, is_inside
-from witness.nuke.terminate import TerminationResult, end_groups
-from witness.process.identity import ProcessId
+from witness.nuke.terminate import Target, TerminationResult, end_groups, foreign_to, is_inside
+from witness.process import ProcessId
 from witness.process.table import Table, identify, read_table
 
 GRACE = 0.3

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from witness.process.exit_status import UNKNOWN_EXIT, Exit, ExitKind, agent_exit, recorded_exit
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import UNKNOWN_EXIT, Exit, ExitKind, agent_exit, recorded_exit
 
 ME = ProcessId(4711, 99)
 

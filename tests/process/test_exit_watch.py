@@ -10,9 +10,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from witness.process import exit_watch
-from witness.process.exit_watch import ExitWatch, open_exit_handle, wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId, exits
+from witness.process.exits import ExitWatch, open_exit_handle, wait_gone
 from witness.process.table import identify
 
 
@@ -32,7 +31,7 @@ def _child(*argv: str) -> Iterator[tuple[subprocess.Popen[bytes], ProcessId]]:
 def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tests with the kernel's handles and without them (macOS, too many open files)."""
     if request.param == "polling":
-        monkeypatch.setattr(exit_watch, "open_exit_handle", lambda process: None)
+        monkeypatch.setattr(exits, "open_exit_handle", lambda process: None)
 
 
 @pytest.mark.usefixtures("_both_ways")

@@ -14,8 +14,7 @@ import psutil
 import pytest
 
 from tests.programs import BY_NAME, recording
-from witness.process import table
-from witness.process.identity import ProcessId
+from witness.process import ProcessId, table
 from witness.process.table import (
     HELPER,
     GroupMembership,

@@ -16,7 +16,7 @@ from tests.programs import Identity, Program, Record, alive
 from witness import Town, Witness
 from witness.ipc import client
 from witness.journal import Member
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import Markers, read_table
 from witness.supervise.spawn import SpawnResult
 

@@ -18,7 +18,7 @@ from tests.real.conftest import Place, kill_and_wait
 from witness.errors import WitnessError
 from witness.ipc import client
 from witness.journal import GroupState, MemberKind
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import command_line, read_table
 
 pytestmark = pytest.mark.real

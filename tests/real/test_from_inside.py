@@ -13,7 +13,7 @@ import pytest
 from tests.programs import Identity, alive
 from tests.real.conftest import Place
 from witness.ipc import client
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import read_table
 
 pytestmark = pytest.mark.real

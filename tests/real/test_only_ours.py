@@ -15,7 +15,7 @@ import pytest
 from tests.programs import BY_NAME, Identity, alive, recording
 from tests.real.conftest import Place
 from witness.journal import MemberKind, MemberState
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 pytestmark = pytest.mark.real
 

@@ -23,7 +23,7 @@ from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.journal import Journal
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 ISSUE = "---\nfiles: [src/**, tests/**]\nnot:\n  - src/private/**\n  - '*.env'\n---\nMake the sum right.\n"
 

@@ -25,7 +25,7 @@ from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.journal import Decision, Journal
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 Make = Callable[..., DecisionPipeline]
 RULES = (

@@ -23,7 +23,7 @@ from tests.sidecars.observe.test_screen import EDIT, screen
 from witness.assignment import Assignment
 from witness.events.spool_reader import append_event
 from witness.journal import Decision, Journal
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.tmux import Tmux
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads start ticks from /proc")

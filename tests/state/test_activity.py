@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from witness.agents.screen import Prompt, PromptState, WaitsFor
-from witness.state.activity import Screen, activity_of
-from witness.state.last_events import LastEvents, ReportedEvent, action_text
+from witness.state.activity import LastEvents, ReportedEvent, Screen, action_text, activity_of
 
 BASH = {"tool_name": "Bash", "tool_input": {"command": "make test"}}
 

@@ -20,11 +20,10 @@ from tests.real.conftest import Place
 from tests.scripts import BASE_PYTHON
 from tests.supervise.command import gt, gt_json
 from witness.events.spool_reader import append_event
-from witness.process.exit_watch import wait_gone
+from witness.process.exits import wait_gone
 from witness.state import records
 from witness.state.ended import last_screen
-from witness.state.follow import follow
-from witness.state.reader import StateReader
+from witness.state.reader import StateReader, follow
 from witness.state.records import PolecatState
 from witness.tmux import Tmux
 

@@ -8,8 +8,8 @@ from typing import Any
 from witness.config.settings import Settings
 from witness.journal import Group, GroupState, Intent, Member, MemberKind, MemberState, RunState
 from witness.names import GroupId
-from witness.process.exit_status import UNKNOWN_EXIT, Exit
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import UNKNOWN_EXIT, Exit
 from witness.supervise.snapshot import GroupFact, MemberFact, Presence, Snapshot
 
 NOW = 10_000.0

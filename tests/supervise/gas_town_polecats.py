@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.scripts import BASE_PYTHON
 from witness.config.town import Town
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import identify
 from witness.tmux import Tmux
 

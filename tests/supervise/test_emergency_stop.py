@@ -12,8 +12,8 @@ from witness.api import Witness
 from witness.config.town import Town
 from witness.errors import DeclarationError
 from witness.journal import MemberKind, MemberState
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import wait_gone
 from witness.process.table import is_alive
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from witness.gastown.follow_plan import FollowActions, LastRun, ObservedPolecat, decide
 from witness.gastown.town_events import TownEvent, TownEventKind
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 AGENT, OTHER = ProcessId(100, 1), ProcessId(200, 2)
 TOAST = ObservedPolecat("gastown", "Toast", "gt-Toast", AGENT, "/w")

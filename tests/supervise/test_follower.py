@@ -21,8 +21,8 @@ from witness.config.town import Town
 from witness.events.spool_reader import SpoolReader
 from witness.ipc import client
 from witness.journal import Group, GroupState, MemberKind, MemberState
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import wait_gone
 from witness.process.table import command_line, is_alive, process_name
 from witness.supervise.rebuild import rebuild
 

@@ -15,7 +15,7 @@ from tests.supervise.test_witness import until
 from witness.api import Witness
 from witness.ipc import client
 from witness.names import MARKER_VARIABLE
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import identify, is_alive
 from witness.tmux import Tmux
 

@@ -24,8 +24,8 @@ from tests.supervise.facts import (
     snapshot,
 )
 from witness.journal import GroupState, Intent, MemberState, RunState
-from witness.process.exit_status import Exit
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import Exit
 from witness.supervise.actions import (
     Action,
     AdoptPolecat,

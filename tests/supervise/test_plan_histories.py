@@ -23,7 +23,7 @@ from witness.config.town import Town
 from witness.errors import UsageError
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.supervise import executor
 from witness.supervise.actions import (
     Action,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from witness.journal import Decision, Group, GroupState, Journal
 from witness.names import GroupId
-from witness.supervise.prompt_line import prompt_line
+from witness.supervise.delivery_round import prompt_line
 
 
 def test_it_counts_what_was_reported_said_and_seen(tmp_path: Path) -> None:

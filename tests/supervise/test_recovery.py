@@ -22,7 +22,7 @@ from witness.clock import SystemClock
 from witness.errors import TownLockedError
 from witness.ipc import client
 from witness.journal import GroupState, Intent, MemberState
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import is_alive
 
 AGENT = ["sleep", "60"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from witness.config.settings import Settings
-from witness.supervise.restart import RestartDecision, after_crash
+from witness.supervise.plan_sidecars import RestartDecision, after_crash
 
 SETTINGS = Settings(backoff_base=1.0, backoff_ceiling=10.0, intensity=5, intensity_window=60.0, failed_decay=900.0)
 

@@ -19,7 +19,7 @@ from witness import Town, Witness
 from witness.errors import DeclarationError, SpawnError, UsageError
 from witness.ipc import client
 from witness.journal import GroupState
-from witness.process.exit_watch import wait_gone
+from witness.process.exits import wait_gone
 from witness.process.table import identify, is_alive
 from witness.tmux import Tmux
 

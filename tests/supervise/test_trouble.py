@@ -18,7 +18,7 @@ from tests.supervise.test_witness import until
 from witness.errors import JournalCorruptError, JournalError
 from witness.ipc import client
 from witness.journal import Journal, MemberState
-from witness.process.exit_watch import wait_gone
+from witness.process.exits import wait_gone
 from witness.process.table import is_alive
 
 AGENT = ["sleep", "60"]

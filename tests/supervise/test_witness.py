@@ -24,8 +24,8 @@ from witness.errors import RunEndedError, TownLockedError
 from witness.ipc import client
 from witness.journal import GroupState, Intent, MemberState
 from witness.names import GroupId
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import wait_gone
 from witness.process.table import identify, is_alive, processor_seconds, send
 from witness.supervise.spawn import SpawnResult
 from witness.tmux import Tmux

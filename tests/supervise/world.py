@@ -10,10 +10,9 @@ from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.errors import SpawnError
 from witness.journal import Group, GroupState, Journal, MemberKind
-from witness.nuke.target import Target
-from witness.nuke.terminate import TerminationResult
-from witness.process.exit_status import UNKNOWN_EXIT, Exit
-from witness.process.identity import ProcessId
+from witness.nuke.terminate import Target, TerminationResult
+from witness.process import ProcessId
+from witness.process.exits import UNKNOWN_EXIT, Exit
 from witness.supervise.snapshot import GroupFact, MemberFact, Presence, Snapshot
 
 # Few pids, so that most of them are used again and again.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from witness.agents import plugin_file
+from witness.agents import client_extensions
 from witness.agents.hook_entries import CLAUDE_AS_STRING, DIALECTS, PROGRAM
 from witness.errors import DeclarationError, Problem
 from witness.files import read_bytes, read_text, replace_file
@@ -74,7 +74,7 @@ def install(path: Path | str, client: str = "claude") -> bool:
     """
     path = Path(path)
     if client == "opencode":
-        return plugin_file.install(path)
+        return client_extensions.install(path)
     dialect = DIALECTS[client]
     raw = _load(path)
     settings = json.loads(json.dumps(raw))
@@ -109,7 +109,7 @@ def uninstall(path: Path | str, client: str = "claude") -> bool:
     """
     path = Path(path)
     if client == "opencode":
-        return plugin_file.uninstall(path)
+        return client_extensions.uninstall(path)
     raw = _load(path)
     settings = json.loads(json.dumps(raw))
     hooks = settings.get("hooks", {})
@@ -141,7 +141,7 @@ def status(path: Path | str, client: str = "claude") -> HookStatus:
     """
     path = Path(path)
     if client == "opencode":
-        there, current = plugin_file.state(path)
+        there, current = client_extensions.state(path)
         names = ("plugin",)
         return HookStatus(
             path, path.exists(), names if there else (), () if there else names, names if there > current else (), False

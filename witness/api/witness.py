@@ -23,12 +23,11 @@ from witness.config.town import Town
 from witness.errors import NotFoundError, RunEndedError, TownLockedError, WitnessError
 from witness.ipc import client
 from witness.journal import Decision, Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.launch.outer_tmux import tmux_around
+from witness.launch.environment import tmux_around
 from witness.launch.spawn_request import MemoryProvider, SpawnPlan, SpawnRequest, prepare
 from witness.names import GroupId
-from witness.nuke.target import is_inside, target
-from witness.nuke.terminate import TerminationResult
-from witness.process.exit_watch import wait_gone
+from witness.nuke.terminate import TerminationResult, is_inside, target
+from witness.process.exits import wait_gone
 from witness.process.table import GroupMembership, Markers, process_name, read_table
 from witness.supervise.executor import PatrolResult
 from witness.supervise.lifecycle import MemberEvent, next_member

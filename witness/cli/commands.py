@@ -4,7 +4,7 @@
 # not pay for rich tables and HTTP clients.
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("witness.cli.distill:ask", "put a question to what a sidecar knows"),
-    "attach": ("witness.cli.attach:attach", "show a polecat's session in this terminal"),
+    "attach": ("witness.cli.session:attach", "show a polecat's session in this terminal"),
     "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
     "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
@@ -17,9 +17,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "key": ("witness.cli.key:key", "keep and try the API key of sidecars that ask a model"),
     "memory": ("witness.cli.memory:memory", "what an agent remembers from session to session"),
     "molecule": ("witness.cli.molecule:molecule", "lint, show and resolve molecules"),
-    "nudge": ("witness.cli.nudge:nudge", "send a polecat a line of text"),
+    "nudge": ("witness.cli.session:nudge", "send a polecat a line of text"),
     "party": ("witness.cli.party:party", "several agents with their memories around one topic"),
-    "peek": ("witness.cli.peek:peek", "read a polecat's pane"),
+    "peek": ("witness.cli.session:peek", "read a polecat's pane"),
     "polecat": ("witness.cli.polecat:polecat", "spawn, list and nuke polecats with their sidecars"),
     "prompt": ("witness.cli.prompt:prompt", "render, parse and lint prompts made of typed blocks"),
     "ps": ("witness.cli.polecat:list_polecats", "the same as gt polecat list"),

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import click
 
 from witness.api import Witness
-from witness.cli.groups_table import group_rows, tree
+from witness.cli.tables import group_rows, tree
 from witness.config.resources import molecules_dir
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.journal import Group, GroupState, MemberKind, MemberState
 from witness.launch.spawn_request import SpawnRequest
-from witness.process.exit_watch import wait_gone
+from witness.process.exits import wait_gone
 from witness.process.table import GroupMembership, Markers, is_alive, read_table, send
 from witness.state.reader import StateReader
 from witness.tmux import Tmux

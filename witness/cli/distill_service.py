@@ -67,7 +67,7 @@ class Asking:
         """
         import tempfile
 
-        from witness.cli.sidecar_documents import documents
+        from witness.cli.sidecar import documents
 
         assignment = _assignment(target)
         with tempfile.TemporaryDirectory(prefix="gt-ask-") as place:

@@ -9,7 +9,7 @@ import click
 
 from witness.api.events import changes
 from witness.cli.context import open_journal, since_when
-from witness.cli.polecat_lines import write_lines
+from witness.cli.tables import write_lines
 from witness.config.town import Town
 from witness.journal import Event, Journal
 from witness.state.history import event_json, event_line

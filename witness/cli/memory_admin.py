@@ -10,7 +10,7 @@ import click
 
 from witness.cli.context import print_json
 from witness.cli.memory_options import json_option, known, open_store, project_option, session_option, which_session
-from witness.cli.polecat_lines import write_table
+from witness.cli.tables import write_table
 from witness.errors import DeclarationError, NotFoundError, Problem, UsageError
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ import click
 
 from witness.cli.context import print_json
 from witness.config.town import Town
-from witness.declare.argument_kinds import resolve_specs
-from witness.declare.compose import compose
+from witness.declare.compose import apply_overlay, compose, find_overlay
 from witness.declare.formula import read_steps
 from witness.declare.molecule import Molecule
-from witness.declare.overlay import apply_overlay, find_overlay
+from witness.declare.sidecar_spec import resolve_specs
 from witness.errors import DeclarationError, NotFoundError, Problem, TownNotFoundError, UsageError
 
 _workdir = click.option(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
 from witness.api import NukeResult, Witness
 from witness.cli.context import ask_for_force, print_json, since_when, tell_withheld
 from witness.cli.gas_town import nuke_there
-from witness.cli.groups_table import group_rows, show_groups
-from witness.cli.memory_provider import memory_provider
-from witness.cli.polecat_lines import write_lines
-from witness.cli.undo_on_signal import undone_when_told_to_end
+from witness.cli.memory_options import memory_provider
+from witness.cli.tables import group_rows, show_groups, write_lines
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError
 from witness.launch.spawn_request import SpawnRequest
@@ -209,3 +211,30 @@ def reset(name: str, sidecar: str) -> None:
     with Witness(Town.find()) as witness:
         names = witness.reset(name, sidecar)
     click.echo(f"tried again: {', '.join(names)}" if names else "none of its sidecars is FAILED")
+
+
+# A command that is told to end while it is at work undoes what it has begun.
+
+# What `timeout`, a shutdown and a closed terminal send; Ctrl-C is an exception of Python's own.
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def _leave(number: int, _: FrameType | None) -> NoReturn:
+    # The clean-up takes a moment, and is not to be cut off by the same signal coming twice.
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+@contextmanager
+def undone_when_told_to_end() -> Iterator[None]:
+    """Turn TERM and HUP into an exception here, so that what was started half-way is ended as after Ctrl-C."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)

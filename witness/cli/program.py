@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 import click
 
 from witness import __version__
 from witness.cli.commands import COMMANDS
 from witness.cli.main import pass_to_real
-from witness.cli.plain_output import PlainOutput
 from witness.errors import NotFoundError, WitnessError
 
 
@@ -86,3 +86,38 @@ def _fail(error: WitnessError) -> NoReturn:
     for line in str(error).splitlines():
         click.echo(f"gt: {line}", err=True)
     sys.exit(error.exit_code)
+
+
+# The one way to the terminal: whatever a command prints, no control byte of somebody's file name goes with it.
+
+# Colours and styles, which only change how text looks; everything else that a terminal obeys, signs that turn the
+# direction of writing included.
+_STYLE = r"\x1b\[[0-9;:]*m"
+_OBEYED = re.compile(f"({_STYLE})|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+class PlainOutput:
+    """A text stream without control characters but the line's end and the tab; styles pass to a terminal only.
+
+    Args:
+        stream: what is written to.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text; returns its length, as it was given."""
+        self._stream.write(_OBEYED.sub(self._kept, text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def _kept(self, found: re.Match[str]) -> str:
+        return found[1] if found[1] and self._stream.isatty() else ""

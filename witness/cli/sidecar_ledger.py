@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from witness.cli.context import open_journal, print_json, since_when
-from witness.cli.polecat_lines import write_lines, write_table
+from witness.cli.tables import write_lines, write_table
 from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
 from witness.journal import Decision, Journal

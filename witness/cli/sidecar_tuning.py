@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witness.cli.context import print_json, tell_withheld
-from witness.cli.polecat_lines import write_table
+from witness.cli.tables import write_table
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError

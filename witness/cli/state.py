@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from witness.cli.context import open_journal, print_json
-from witness.cli.polecat_lines import state_lines, write_lines
+from witness.cli.tables import state_lines, write_lines
 from witness.config.town import Town
 from witness.state.reader import StateReader
 
@@ -22,7 +22,7 @@ def state(as_json: bool, follow: bool) -> None:
     with open_journal(town) as journal:
         reader = StateReader(town, journal)
         if follow:
-            from witness.state.follow import follow as changes
+            from witness.state.reader import follow as changes
 
             for change in changes(reader, journal):
                 if as_json:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from witness.config.operational import Operational
+from witness.config.rigs import Operational
 from witness.config.yaml_document import load_yaml
 from witness.errors import DeclarationError
 

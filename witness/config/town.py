@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from witness.config.operational import Operational
-from witness.config.rigs import DEFAULT_PREFIX, DEFAULT_RIG, read_rigs_json, read_routes, read_town_file
+from witness.config.rigs import DEFAULT_PREFIX, DEFAULT_RIG, Operational, read_rigs_json, read_routes, read_town_file
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
 from witness.files import make_folder, read_json, replace_file, typed
 from witness.names import check_name, is_text

@@ -27,10 +27,9 @@ from witness.daemon.request_server import SOCKET, AskedPatrol, Callers, Connecti
 from witness.errors import JournalError, JournalMovedError, WitnessError
 from witness.ipc.client import record_process
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
-from witness.nuke.target import Target
-from witness.nuke.terminate import TerminationResult, end_groups, unfinished
-from witness.process.exit_watch import open_exit_handle
-from witness.process.identity import ProcessId
+from witness.nuke.terminate import Target, TerminationResult, end_groups, unfinished
+from witness.process import ProcessId
+from witness.process.exits import open_exit_handle
 from witness.process.table import identify, look_up
 from witness.state.history import event_line
 from witness.supervise.delivery_round import TICK

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from witness.config.town import Town
-from witness.declare.document import Document, read_document
+from witness.declare.document import Document, find_beside, find_formula, read_document
 from witness.declare.formula import Step, check_formula, formula_kind, formula_name, formula_texts, read_steps
-from witness.declare.search import find_beside, find_formula
 from witness.declare.source import Source
 from witness.declare.variables import SIDECARS, Variable, fill, placeholders, read_variables, resolve
 from witness.errors import DeclarationError, NotFoundError, Problem

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from witness.clock import Clock
-from witness.config.operational import Operational
+from witness.config.rigs import Operational
 from witness.delivery import queue_files
 from witness.errors import QueueFullError
 from witness.files import make_folder

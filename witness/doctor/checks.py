@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from witness.config.town import Town
-from witness.doctor import database, hooks, leftover_checks, prerequisites, runtime, sockets, town_checks
+from witness.doctor import leftover_checks, prerequisites, runtime, town_checks
 from witness.doctor.finding import Finding, Level, fault
 from witness.errors import WitnessError
 
@@ -36,16 +36,16 @@ Check = Callable[[Town, Mapping[str, str]], Iterable[Finding]]
 _CHECKS: tuple[tuple[str, Check], ...] = (
     ("settings", town_checks.check_settings),
     ("molecules", town_checks.check_molecules),
-    ("hooks", hooks.check_hooks),
-    ("channel", hooks.check_channels),
+    ("hooks", prerequisites.check_hooks),
+    ("channel", prerequisites.check_channels),
     ("permissions", runtime.check_permissions),
     ("disk", runtime.check_disk),
-    ("database", database.check_database),
-    ("heeded", database.check_heeding),
+    ("database", town_checks.check_database),
+    ("heeded", town_checks.check_heeding),
     ("witness", leftover_checks.check_witness),
     ("leftovers", leftover_checks.check_processes),
     ("runs", leftover_checks.check_run_folders),
-    ("sockets", sockets.check_sockets),
+    ("sockets", runtime.check_sockets),
     ("stop", town_checks.check_emergency_stop),
 )
 

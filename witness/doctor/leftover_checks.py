@@ -13,9 +13,9 @@ from witness.doctor.finding import Finding, note, ok, warning
 from witness.errors import JournalError
 from witness.ipc import client
 from witness.journal import GroupState, Journal
-from witness.launch.outer_tmux import tmux_around
+from witness.launch.environment import tmux_around
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import Markers, is_proven, process_name, read_table
 
 # A run's logs are read within days, if at all.

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from witness.events import git_facts
+from witness.events import tree_files
 from witness.events.call_windows import RunCalls, Window, alone
 from witness.events.effects import MOST_PATHS, Effects
 from witness.events.named_paths import exit_status, named_files, named_outside
@@ -271,7 +271,7 @@ class Looker:
         tree = self._watch.tree
         outside = named_outside(payload, tree, self._watch.generated, window, (run.workdir, window.cwd_before))
         paths = [change.path for change in changes]
-        ignored = git_facts.ignored(tree.root, [path for path in paths if not path.endswith("/")])
+        ignored = tree_files.ignored(tree.root, [path for path in paths if not path.endswith("/")])
         generated, single = _gathered(ignored, [path for path in paths if path.endswith("/")])
 
         def spelled(found: Iterable[str]) -> tuple[str, ...]:

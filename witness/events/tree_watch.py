@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from witness.events import git_facts
+from witness.events import tree_files
 from witness.events.tree_files import MARKS, Folder, Signature, State, Tree, differing, digest, join, look_at
 
 # Beyond this a tree is not watched at all: somebody's home or the root of the system, not a project.
@@ -309,7 +309,7 @@ class TreeWatch:
             for path, _, before, after in found
             if before and after and not before.digest and before.signature != after[0].signature
         ]
-        staged = git_facts.staged(self.tree.root, open_)
+        staged = tree_files.staged(self.tree.root, open_)
         for index, (path, told, before, after) in enumerate(found):
             if before and path in staged and staged[path][0] == before.stamp:
                 found[index] = (path, told, State(before.signature, staged[path][1]), after)
@@ -321,7 +321,7 @@ class TreeWatch:
         """
         paths: Iterable[str] | None = None
         if sum(len(files) for files in self._known.folders.values()) > _HASHED_FILES:
-            paths = git_facts.unsettled(self.tree.root)
+            paths = tree_files.unsettled(self.tree.root)
         if paths is None:
             paths = (join(folder, name) for folder, files in self._known.folders.items() for name in files)
         room = _HASHED_BYTES

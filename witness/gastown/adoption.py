@@ -10,8 +10,8 @@ from pathlib import Path
 from witness.clock import Clock
 from witness.config.settings import load_settings
 from witness.config.town import Town
-from witness.declare.argument_kinds import ResolvedSidecars, resolve_specs
 from witness.declare.molecule import Molecule
+from witness.declare.sidecar_spec import ResolvedSidecars, resolve_specs
 from witness.declare.source import Source
 from witness.errors import NotFoundError
 from witness.files import make_folder, read_text, replace_file

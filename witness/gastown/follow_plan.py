@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from witness.gastown.town_events import TownEvent, TownEventKind
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 FOLLOWED = "followed"
 # What a polecat reports of itself when there is nothing (more) to observe.

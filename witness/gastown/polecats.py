@@ -9,7 +9,7 @@ from typing import Any
 from witness.config.town import Town
 from witness.files import read_json
 from witness.gastown.follow_plan import ObservedPolecat
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import Table, command_line, process_name
 from witness.tmux import Pane
 

@@ -17,8 +17,8 @@ from witness.errors import TownLockedError, WitnessError
 from witness.files import locked, replace_file
 from witness.launch.environment import daemon_environ
 from witness.launch.sidecar_pool import start_outside
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import wait_gone
 from witness.process.serving import serving_process, short_path
 from witness.tmux import Tmux
 

@@ -13,9 +13,7 @@ from typing import Any, Self
 
 from witness.errors import JournalCorruptError, JournalError, JournalMovedError
 from witness.journal.decisions import DecisionLog
-from witness.journal.definitions import DefinitionTable
-from witness.journal.groups import GroupTable
-from witness.journal.members import MemberTable
+from witness.journal.groups import DefinitionTable, GroupTable, MemberTable
 from witness.journal.records import Event
 from witness.journal.saved_state import QueueTable, SidecarTable, TownTable
 from witness.journal.schema import STEPS

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 
 class MemberKind(StrEnum):

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from witness.journal.records import Candidate, ModelRest, QueueState, SidecarState
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 if TYPE_CHECKING:
     from witness.journal.database import Journal

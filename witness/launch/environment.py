@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from witness.config.town import Town
+from witness.errors import WitnessError
 from witness.files import make_folder, read_text, replace_file
 from witness.names import MARKER_VARIABLE, GroupId
+from witness.tmux import Tmux
 
 # Variables of another life: of the client, the pane and the polecat from which we may have been called. Gas Town's own
 # would make any `gt` that a helper calls refresh the heartbeat of a dead polecat.
@@ -112,3 +114,41 @@ def daemon_environ(key_env: str) -> dict[str, str]:
     kept.pop(key_env, None)
     # Where tmux is: of a town whose polecats are all Gas Town's nobody has recorded it.
     return kept | {name: os.environ[name] for name in ("GT_TMUX_SOCKET", "TMUX_TMPDIR") if name in os.environ}
+
+
+# Whether we run inside of a polecat, and how to start something outside of it.
+#
+# Whatever a process in a polecat starts falls to that polecat's reapers in the end, and ends with it. The tmux server
+# that holds the polecat stands above them: what it starts is free of them.
+
+_RUNTIME = "GT_WITNESS_RUNTIME"
+
+
+def tmux_around(environ: Mapping[str, str] | None = None) -> Tmux | None:
+    """The tmux that holds the polecat that we run in; None outside of polecats.
+
+    Args:
+        environ: the only place to look; None for our own environment and that of our ancestors, since an agent may
+            call us with a bare one.
+    """
+    for place in (environ,) if environ is not None else (os.environ, *_environments_above()):
+        if GroupId.from_marker(place.get(MARKER_VARIABLE, "")) and place.get(_RUNTIME):
+            # $TMUX may name a tmux that the agent has started itself, and that ends with it.
+            try:
+                return Tmux(*Town.at(Path(place[_RUNTIME]).parent.parent).tmux_place)
+            except WitnessError:
+                return None
+    return None
+
+
+def _environments_above() -> Iterator[dict[str, str]]:
+    """What our ancestors were started with, as far as the system shows it."""
+    pid, seen = os.getppid(), {0, 1}
+    while pid not in seen:
+        seen.add(pid)
+        try:
+            raw = Path(f"/proc/{pid}/environ").read_bytes()
+            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return
+        yield dict(part.split("=", 1) for part in os.fsdecode(raw).split("\0") if "=" in part)

@@ -15,7 +15,7 @@ from typing import Any
 from witness.errors import SpawnError
 from witness.files import make_folder, parse_json, replace_file, report_of, typed
 from witness.names import MARKER_VARIABLE
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import is_alive, read_marker
 from witness.tmux import Pane, Tmux
 

@@ -21,7 +21,7 @@ from witness.errors import SpawnError, WitnessError
 from witness.files import open_log, read_bytes, replace_file
 from witness.launch.environment import MARKER_ROOM, daemon_environ
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.serving import serving_process, short_path
 from witness.process.table import is_alive
 from witness.tmux import Tmux

@@ -8,16 +8,17 @@ under us, then KILL. What a last look still finds is a survivor, and is reported
 from __future__ import annotations
 
 import math
+import os
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from witness.clock import Clock, SystemClock
-from witness.nuke.target import Target
+from witness.journal import Group, Member, MemberKind
+from witness.process import ProcessId
 from witness.process.cgroup import cgroup_members
-from witness.process.exit_watch import ExitWatch
-from witness.process.identity import ProcessId
-from witness.process.table import GroupMembership, Markers, Table, is_alive, process_name, read_table, send
+from witness.process.exits import ExitWatch
+from witness.process.table import GroupMembership, Markers, Table, ancestors, is_alive, process_name, read_table, send
 
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
 _KILL_SECONDS = 2.0
@@ -214,3 +215,68 @@ def unfinished(goal: Target) -> TerminationResult:
     living = [process for process in goal.recorded if is_alive(process)]
     survivors = tuple(Survivor(process, process_name(process)) for process in sorted(living))
     return TerminationResult(goal.run, len(goal.recorded) - len(survivors), survivors, 0.0)
+
+
+# Who must go, and who must not.
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A group that is to be ended.
+
+    Args:
+        run: its run.
+        marker: the marker that its processes carry.
+        recorded: identities on record: its members, and every descendant ever seen.
+        keepers: of these, the reapers. They hold the orphans, so they are the last to be killed; when everything else
+            is gone they end by themselves.
+        cgroup: folder of the group's own cgroup, empty when it has none.
+        pane: the group's pane, empty when it is not known.
+    """
+
+    run: str
+    marker: str
+    recorded: frozenset[ProcessId]
+    keepers: frozenset[ProcessId] = field(default_factory=frozenset)
+    cgroup: str = ""
+    pane: str = ""
+
+
+def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -> Target:
+    """What the journal knows of a group's processes; of a polecat that Gas Town has started, only the sidecars."""
+    followed = group.run_state.followed
+    processes = {
+        member.process: member.kind
+        for member in members
+        if member.process and not (followed and member.kind is not MemberKind.SIDECAR)
+    }
+    return Target(
+        run=group.id.run,
+        marker=group.id.marker,
+        recorded=frozenset(processes) | (frozenset() if followed else frozenset(seen)),
+        keepers=frozenset(process for process, kind in processes.items() if kind is MemberKind.REAPER),
+        cgroup=group.run_state.cgroup,
+        pane=group.run_state.pane,
+    )
+
+
+def foreign_to(table: Table, infrastructure: Iterable[ProcessId], others: Iterable[ProcessId]) -> set[ProcessId]:
+    """Everybody whom no nuke may touch, however they descend.
+
+    Args:
+        table: the process table.
+        infrastructure: the Witness, the nursery, the tmux server.
+        others: recorded members of groups that are not to be ended.
+
+    Returns:
+        These, init, and the calling process with all its ancestors.
+    """
+    kept = set(infrastructure) | set(others)
+    kept.update(table[pid].process for pid in {1, *ancestors(os.getpid(), table)} if pid in table)
+    return kept
+
+
+def is_inside(targets: Iterable[Target], table: Table) -> bool:
+    """Whether the calling process itself runs inside one of the targets, so that somebody else must end it."""
+    line = {table[pid].process for pid in ancestors(os.getpid(), table) if pid in table}
+    return any(line & goal.recorded for goal in targets)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import LINUX, identify, read_marker
 
 

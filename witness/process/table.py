@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import psutil
 
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 LINUX = sys.platform.startswith("linux")
 HELPER = "helper"

@@ -11,7 +11,7 @@ from witness.config.town import Town
 from witness.files import read_bytes
 from witness.journal import Event, Group, GroupState, Journal
 from witness.launch.pane import LAST_LINES, LAST_SCREEN
-from witness.process.exit_status import agent_exit
+from witness.process.exits import agent_exit
 from witness.state.records import Ended, rfc3339
 
 _SCREEN_LIMIT = 1 << 20

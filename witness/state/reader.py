@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -18,12 +20,11 @@ from witness.errors import WitnessError
 from witness.events.spool_writer import CURRENT
 from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import GroupMembership, Markers, Table, is_alive, read_table, usage_of
-from witness.state.activity import Activity, Screen, activity_of
+from witness.state.activity import Activity, LastEvents, Screen, action_text, activity_of, last_events
 from witness.state.ended import ended_state
-from witness.state.last_events import LastEvents, action_text, last_events
-from witness.state.records import Action, ActivityKind, PolecatState, SidecarState, TownState, rfc3339
+from witness.state.records import SCHEMA, Action, ActivityKind, PolecatState, SidecarState, TownState, rfc3339
 from witness.tmux import Pane, Tmux
 
 _LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
@@ -294,3 +295,51 @@ def _machine() -> dict[str, object]:
         "memory_total": memory.total,
         "memory_available": memory.available,
     }
+
+
+# The state of a town as it changes: all of it first, then one record a change.
+
+#: Seconds between two looks at what costs microseconds: the journal's count of commits and the spools' sizes.
+LOOK = 0.1
+#: Seconds between two looks at the processes and screens, of which nobody tells.
+ROUND = 1.0
+
+
+def follow(reader: StateReader, journal: Journal, seconds: float | None = None) -> Iterator[dict[str, Any]]:
+    """Follow a town.
+
+    Args:
+        reader: of its state.
+        journal: its journal, the same that the reader has.
+        seconds: end after so long without a change; never when None.
+
+    Yields:
+        ``{"kind": "snapshot", …}`` with the keys of a state; then ``{"kind": "change", "polecat": …}`` for a polecat
+        that is new, does something else or has ended (it is then done or dead), and ``{"kind": "witness", …}``.
+    """
+    version = journal.data_version
+    first = reader.read()
+    yield {"kind": "snapshot", **first.as_json()}
+    known = {each.run: each.lasting() for each in first.polecats}
+    witness, signs = first.witness, reader.signs(known)
+    rounded = changed = time.monotonic()
+    while seconds is None or time.monotonic() - changed < seconds:
+        time.sleep(LOOK)
+        now = time.monotonic()
+        fresh_version, fresh_signs = journal.data_version, reader.signs(known)
+        if fresh_version == version and fresh_signs == signs and now - rounded < ROUND:
+            continue
+        version, signs, rounded = fresh_version, fresh_signs, now
+        state = reader.read()
+        news: list[PolecatState] = [each for each in state.polecats if known.get(each.run) != each.lasting()]
+        gone = set(known) - {each.run for each in state.polecats}
+        news += [reader.ended(group) for run in sorted(gone) if (group := journal.groups.get(run))]
+        known = {each.run: each.lasting() for each in state.polecats}
+        for each in news:
+            yield {"kind": "change", "schema": SCHEMA, "time": state.time, "polecat": each.as_json()}
+        if state.witness != witness:
+            witness = state.witness
+            yield {"kind": "witness", "schema": SCHEMA, "time": state.time, "witness": witness}
+        elif not news:
+            continue
+        changed = now

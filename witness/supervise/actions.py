@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from witness.journal import Member, RunStateChanges
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.supervise.lifecycle import GroupEvent, MemberEvent
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from witness.agents.clients import Channel, client_for
 from witness.clock import Clock
@@ -15,8 +17,8 @@ from witness.delivery.nudge_queue import NudgeQueue
 from witness.delivery.prompt_typist import WATCH, IdlePoller
 from witness.delivery.receipts import settle_deliveries
 from witness.errors import TmuxError
+from witness.files import replace_file
 from witness.journal import Group, GroupState, Journal
-from witness.supervise.prompt_line import write_prompt_line
 from witness.tmux import Tmux
 
 # Between two looks at queues of idle agents; two looks must agree before anything is typed.
@@ -112,3 +114,26 @@ class Deliveries:
         except OSError as error:
             return [f"{group.id.address}: its queue cannot be closed: {error}"]
         return []
+
+
+# The one line about a polecat that a client with our mod shows above its prompt.
+
+#: In the run's folder; hooks/gt_mod.py reads it.
+FILE = "prompt-line"
+
+
+def prompt_line(group: Group, tally: Sequence[tuple[str, int, int, int]]) -> str:
+    """``gt main/toast RUNNING · scope 3→3→2``: for each sidecar what it reported, what was said of it, what was seen.
+
+    Args:
+        group: the polecat.
+        tally: as the journal's ``decisions.tally`` gives it.
+    """
+    parts = [f"{name} {reported}→{said}→{seen}" for name, reported, said, seen in tally]
+    return " · ".join([f"gt {group.id.address} {group.state}", *parts])
+
+
+def write_prompt_line(group: Group, tally: Sequence[tuple[str, int, int, int]], run_dir: Path) -> None:
+    """Leave the line where the mod's server finds it; a run that is just ending has no place for it any more."""
+    with suppress(OSError):
+        replace_file(run_dir / FILE, prompt_line(group, tally), durable=False, below=run_dir)

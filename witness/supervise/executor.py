@@ -21,11 +21,10 @@ from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKi
 from witness.launch.pane import LAST_LINES, LAST_SCREEN, reported_processes
 from witness.launch.sidecar_pool import SidecarPool
 from witness.names import MARKER_VARIABLE, GroupId
-from witness.nuke.target import Target, foreign_to, target
-from witness.nuke.terminate import TerminationResult, end_groups
+from witness.nuke.terminate import Target, TerminationResult, end_groups, foreign_to, target
+from witness.process import ProcessId
 from witness.process.cgroup import remove_cgroup
-from witness.process.exit_status import agent_exit
-from witness.process.identity import ProcessId
+from witness.process.exits import agent_exit
 from witness.process.table import Table, ancestors, identify, is_alive, send
 from witness.supervise.actions import (
     Action,
@@ -43,7 +42,7 @@ from witness.supervise.actions import (
 )
 from witness.supervise.delivery_round import Deliveries
 from witness.supervise.lifecycle import GroupEvent, MemberEvent, next_group, next_member
-from witness.supervise.restart import after_crash
+from witness.supervise.plan_sidecars import after_crash
 from witness.tmux import Tmux
 
 # Between TERM and KILL for what outlived its group's own end: the round waits for it, so it is short.

@@ -13,7 +13,7 @@ from witness.files import read_text
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState, RunState
 from witness.launch.pane import read_started, reported_processes
 from witness.names import GroupId
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import Markers, command_line, is_alive, read_table
 from witness.tmux import Tmux
 from witness.trust import resolve

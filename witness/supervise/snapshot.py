@@ -17,8 +17,8 @@ from witness.files import read_bytes
 from witness.journal import Group, GroupState, Journal, Member, MemberKind
 from witness.launch.pane import read_started, reported_processes
 from witness.names import GroupId
-from witness.process.exit_status import UNKNOWN_EXIT, Exit, agent_exit, recorded_exit
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
+from witness.process.exits import UNKNOWN_EXIT, Exit, agent_exit, recorded_exit
 from witness.process.table import (
     GroupMembership,
     Mark,

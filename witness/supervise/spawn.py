@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from witness.agents.channels import Choice, choose
+from witness.agents.client_extensions import VARIABLE as PLUGIN_FOLDERS
+from witness.agents.client_extensions import make_mod, other_folders
 from witness.agents.clients import Channel, client_for
 from witness.agents.hook_settings import session_settings
-from witness.agents.mod_folder import VARIABLE as PLUGIN_FOLDERS
-from witness.agents.mod_folder import make_mod, other_folders
 from witness.config.keys import exported_key
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.files import replace_file
@@ -25,10 +25,9 @@ from witness.launch.environment import polecat_environment
 from witness.launch.pane import StartedPolecat, make_run_dir, start_polecat
 from witness.launch.spawn_request import SpawnPlan
 from witness.names import GroupId
+from witness.process import ProcessId
 from witness.process.cgroup import cgroup_members, make_cgroup
-from witness.process.exit_status import agent_exit
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
+from witness.process.exits import agent_exit, wait_gone
 from witness.process.table import identify
 from witness.supervise.executor import PatrolResult
 from witness.supervise.reconcile import Reconciler

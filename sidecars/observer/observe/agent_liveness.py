@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 
 
 class AgentLife:
