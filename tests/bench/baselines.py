@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tests.bench.distill_corpus import Quote, readable
 
@@ -60,7 +61,7 @@ def grep(texts: list[str], question: str) -> list[int]:
 _memory: dict[tuple[str, int], tuple[list[str], object]] = {}
 
 
-def _once(name: str, texts: list[str], make: Callable[[], object]) -> object:
+def _once(name: str, texts: list[str], make: Callable[[], Any]) -> Any:
     """What was made of these texts; kept for one collection of each name, since questions come artifact by artifact."""
     for (kept, _), (of, found) in list(_memory.items()):
         if kept == name and of is texts:
@@ -83,7 +84,7 @@ def rank_bm25(texts: list[str], question: str) -> list[int]:
     from rank_bm25 import BM25Okapi
 
     index = _once("rank_bm25", texts, lambda: BM25Okapi([words(text) or [""] for text in texts]))
-    scores = index.get_scores(words(question))  # type: ignore[attr-defined]
+    scores = index.get_scores(words(question))
     return [int(at) for at in (-scores).argsort(kind="stable")[:_BEST] if scores[at] > 0]
 
 
@@ -91,7 +92,7 @@ def bm25s(texts: list[str], question: str) -> list[int]:
     """bm25s as its manual shows it, with its English stop words."""
     import bm25s as library
 
-    def make() -> object:
+    def make() -> Any:
         index = library.BM25()
         index.index(library.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
         return index
@@ -99,7 +100,7 @@ def bm25s(texts: list[str], question: str) -> list[int]:
     index = _once("bm25s", texts, make)
     asked = library.tokenize([question], stopwords="en", show_progress=False)
     best = min(_BEST, len(texts))
-    found, scores = index.retrieve(asked, k=best, show_progress=False)  # type: ignore[attr-defined]
+    found, scores = index.retrieve(asked, k=best, show_progress=False)
     return [int(at) for at, score in zip(found[0], scores[0], strict=True) if score > 0]
 
 

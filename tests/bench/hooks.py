@@ -275,7 +275,7 @@ def _judges(spool: Path, number: int) -> Iterator[None]:
 
     def serve() -> None:
         while True:
-            ready, _, _ = select.select([done, *sockets], [], [])
+            ready, _, _ = select.select([done, *(sock.fileno() for sock in sockets)], [], [])
             if done in ready:
                 return
             for sock in sockets:

@@ -18,10 +18,10 @@ import subprocess
 import time
 import xmlrpc.client
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import psutil
 
@@ -31,14 +31,15 @@ _START_SECONDS = 20.0
 _SCRIPT_MODE = 0o755
 
 Services = Mapping[str, list[str]]
+_T = TypeVar("_T")
 
 
-def wait_for(what: str, seconds: float, check: object) -> object:
+def wait_for(what: str, seconds: float, check: Callable[[], _T]) -> _T:
     """Ask a foreign program for a fact until it says yes; the last resort where it tells nothing by itself."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with suppress(OSError, psutil.Error, ValueError, http.client.HTTPException):
-            if found := check():  # type: ignore[operator]
+            if found := check():
                 return found
         select.select([], [], [], 0.01)
     raise TimeoutError(what)
@@ -159,9 +160,9 @@ class Supervisord(_Daemon):
         wait_for("supervisord answers", _START_SECONDS, lambda: self._rpc().getState()["statename"] == "RUNNING")
         return self
 
-    def _rpc(self) -> xmlrpc.client.ServerProxy:
+    def _rpc(self) -> Any:
         proxy = xmlrpc.client.ServerProxy("http://localhost", transport=_UnixTransport(str(self.folder / "rpc")))
-        return proxy.supervisor  # type: ignore[return-value]
+        return proxy.supervisor
 
     def up(self, service: str) -> None:
         self._rpc().startProcess(service)
@@ -170,7 +171,7 @@ class Supervisord(_Daemon):
         self._rpc().stopProcess(service)
 
     def pid(self, service: str) -> int:
-        return wait_for("a pid", 10, lambda: self._rpc().getProcessInfo(service)["pid"])  # type: ignore[return-value]
+        return wait_for("a pid", 10, lambda: int(self._rpc().getProcessInfo(service)["pid"]))
 
     def own(self) -> list[int]:
         return [self.daemon.pid]
@@ -206,12 +207,12 @@ class Circus(_Daemon):
         wait_for("circus answers", _START_SECONDS, lambda: self._ask("numprocesses")["status"] == "ok")
         return self
 
-    def _ask(self, command: str, **properties: object) -> dict[str, object]:
+    def _ask(self, command: str, **properties: object) -> Any:
         assert self._client.stdin
         assert self._client.stdout
         self._client.stdin.write(json.dumps({"command": command, "properties": properties}) + "\n")
         self._client.stdin.flush()
-        return json.loads(self._client.stdout.readline())  # type: ignore[no-any-return]
+        return json.loads(self._client.stdout.readline())
 
     def __exit__(self, *_: object) -> None:
         self._client.kill()
@@ -225,7 +226,7 @@ class Circus(_Daemon):
         self._ask("stop", name=service, waiting=True, match="simple")
 
     def pid(self, service: str) -> int:
-        return wait_for("a pid", 10, lambda: self._ask("list", name=service)["pids"][0])  # type: ignore[index, return-value]
+        return wait_for("a pid", 10, lambda: int(self._ask("list", name=service)["pids"][0]))
 
     def own(self) -> list[int]:
         return [self.daemon.pid]
@@ -278,7 +279,7 @@ class Runit(_Folders):
 
     def pid(self, service: str) -> int:
         path = self.folder / "sv" / service / "supervise" / "pid"
-        return wait_for("a pid", 10, lambda: int(path.read_text()))  # type: ignore[return-value]
+        return wait_for("a pid", 10, lambda: int(path.read_text()))
 
 
 class S6(_Folders):
@@ -315,7 +316,7 @@ class S6(_Folders):
             )
             return max(0, int(done.stdout))
 
-        return wait_for("a pid", 10, found)  # type: ignore[return-value]
+        return wait_for("a pid", 10, found)
 
 
 class TmuxKillSession(Peer):

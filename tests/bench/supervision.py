@@ -69,16 +69,16 @@ def _stopping(system: type[Peer], programs: list[Program]) -> Row:
     spans: list[float] = []
     with scratch() as name:
         folder = Path(name)
-        records = {program.name: folder / program.name for program in programs}
-        services = {program.name: program.argv(records[program.name] / "record") for program in programs}
+        places = {program.name: folder / program.name for program in programs}
+        services = {program.name: program.argv(places[program.name] / "record") for program in programs}
         for number in range(_STOPS):
-            records[f"easy{number}"] = folder / f"easy{number}"
-            services[f"easy{number}"] = programs[0].argv(records[f"easy{number}"] / "record")
-        for record in records.values():
-            record.mkdir()
+            places[f"easy{number}"] = folder / f"easy{number}"
+            services[f"easy{number}"] = programs[0].argv(places[f"easy{number}"] / "record")
+        for place in places.values():
+            place.mkdir()
         (folder / "p").mkdir()
         with system(folder / "p", services) as running:
-            for service, place in records.items():
+            for service, place in places.items():
                 with recording(place) as record:
                     running.up(service)
                     try:

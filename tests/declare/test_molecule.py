@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def _problems(path: Path, **more: bool) -> list[str]:
+def _problems(path: Path, **more: Any) -> list[str]:
     with pytest.raises(DeclarationError) as caught:
         Molecule.load(path, **more)
     assert all(problem.file for problem in caught.value.problems)

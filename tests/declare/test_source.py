@@ -101,7 +101,8 @@ _value = st.sampled_from(['"x"', "'#'", '"""a\nb = 1\n[c]\n"""', "'''\n[z]'''", 
 def test_every_key_of_any_document_has_the_line_it_stands_on(
     tables: list[tuple[str, list[tuple[str, str]]]],
 ) -> None:
-    out, expected = "", {}
+    out = ""
+    expected: dict[tuple[str, ...], int] = {}
     for table, pairs in tables:
         expected[(table,)] = out.count("\n") + 1
         out += f"[{table}]\n"

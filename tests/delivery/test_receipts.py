@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,7 @@ class Scene:
         return self.queue.enqueue(Nudge("sidecar:scope", TEXT, kind="sidecar", thread_id="scope/d1", run="r1"))
 
     def drain(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(queue_files.time, "time_ns", lambda: int(self.clock.date * 1e9))
+        monkeypatch.setattr(time, "time_ns", lambda: int(self.clock.date * 1e9))
         for claim in self.queue.claim():
             self.queue.acknowledge(claim, event="PostToolUse", transcript=str(self.transcript))
 

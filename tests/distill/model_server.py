@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         scripted: ModelServer = self.server.scripted  # type: ignore[attr-defined]
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         scripted.requests.append(body)
-        scripted.keys.append(self.headers.get("x-api-key") or self.headers.get("authorization", ""))
+        scripted.keys.append(self.headers.get("x-api-key") or self.headers.get("authorization") or "")
         if fault := _fault(body):
             return self._send(400, _error("invalid_request_error", fault))
         if not scripted.steps:

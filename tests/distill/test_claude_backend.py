@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -17,7 +18,6 @@ import psutil
 import pytest
 
 from sidecars.distill import Answer, Exit, Limits, distill
-from sidecars.distill import claude_backend as client_module
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.artifact_copy import Stage
 from sidecars.distill.errors import NoBackendError
@@ -118,7 +118,7 @@ def test_what_is_too_large_to_copy_is_told(
     log: tuple[Path, EvalLog], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sidecars.distill.artifact_copy.MOST_STAGED", 1000)
-    monkeypatch.setattr(client_module.shutil, "which", lambda _: "/bin/true")
+    monkeypatch.setattr(shutil, "which", lambda _: "/bin/true")
     with pytest.raises(NoBackendError, match="too many"):
         distill([log[0]], QUESTION, backend="claude")
     assert list(place.iterdir()) == []

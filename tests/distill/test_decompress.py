@@ -28,7 +28,12 @@ else:
 
 Opened = Callable[..., Text]
 PLAIN = b"".join(b"line %d of the plain text\n" % number for number in range(20_000))
-COMPRESS = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstd.compress, "bz2": bz2.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "zst": zstd.compress,
+    "bz2": bz2.compress,
+}
 
 
 @pytest.mark.parametrize("name", COMPRESS)

@@ -288,9 +288,9 @@ def test_the_answer_fits_the_room_that_it_is_given(eval_log: tuple[Path, EvalLog
 
 def test_faults_of_the_question(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
-    for given in ({"question": "  "}, {"question": "x", "backend": "oracle"}):
+    for question, backend in (("  ", "index"), ("x", "oracle")):
         with pytest.raises(QuestionError):
-            distill([tmp_path / "a"], **given)
+            distill([tmp_path / "a"], question, backend=backend)
     for name, value in (("timeout", 0), ("max_steps", 0), ("max_output_chars", 3), ("budget_usd", -1)):
         with pytest.raises(QuestionError, match=name.replace("_", "-")):
             Limits(**{name: value})  # type: ignore[arg-type]

@@ -202,7 +202,9 @@ def test_polecats_outlive_the_loss_of_the_journal(live: Town, tmp_path: Path) ->
         witness.nuke(["toast"])
         wait_gone({spawned.agent}, 5.0)
         assert not is_alive(spawned.agent)
-        assert not is_alive(members["scope"].process)
+        judge = members["scope"].process
+        assert judge
+        assert not is_alive(judge)
 
 
 def test_a_gas_towns_accounts_and_tracker_are_looked_at(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def _responses(step: Step) -> list[str]:
         "output_tokens_details": None,
         "total_tokens": 11,
     }
-    events = [
+    events: list[dict[str, object]] = [
         {"type": "response.created", "response": {"id": name}},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": {"id": name, "usage": usage}},

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from sidecars.memory.briefing import polecat_briefing
@@ -25,6 +26,10 @@ from witness.journal import GroupState
 from witness.names import GroupId
 
 _FACT = "the queue drops messages above 64 KB"
+
+
+def _says(text: str, request: Request) -> bool:
+    return text in request.news
 
 
 def _gt(*arguments: str) -> str:
@@ -117,7 +122,7 @@ def test_after_a_compaction_the_memory_is_told_anew(session: Session, server: Me
     # The client compacts only what is long enough to be worth it.
     for number in range(1, 6):
         session.type(f"say hello {number}")
-        server.wait_for(lambda request, number=number: f"say hello {number}" in request.news)
+        server.wait_for(partial(_says, f"say hello {number}"))
         wait_until(session.idle, "the end of the turn")
     session.type("/compact")
     # Before it is compacted the journal is in the file.

@@ -28,7 +28,9 @@ def _as_told(request: Request) -> Block:
         return say("Done.")
     if "gt party answer <<" in news:
         taking_home = "memories:" in news.rpartition("Keys:")[2]
-        answer = {"memories": [], "used": []} if taking_home else {"content": "Tabs, since they scale."}
+        answer: dict[str, object] = (
+            {"memories": [], "used": []} if taking_home else {"content": "Tabs, since they scale."}
+        )
         return use("Bash", command=f"{_GT} party answer <<'ANSWER'\n{json.dumps(answer)}\nANSWER")
     return use("Bash", command=f"{_GT} party turn")
 

@@ -103,7 +103,10 @@ def restore(tree: Path) -> None:
         name = str(path.relative_to(tree))
         if ".git" in path.parts or name in FILES:
             continue
-        path.rmdir() if path.is_dir() and not any(path.iterdir()) else path.is_dir() or path.unlink()
+        if not path.is_dir():
+            path.unlink()
+        elif not any(path.iterdir()):
+            path.rmdir()
     make_tree(tree)
     (tree / "run.sh").chmod(0o644)
 
@@ -260,8 +263,7 @@ def test_what_takes_longer_than_the_agent_may_wait_is_recorded_late(looked: Look
     finally:
         os.kill(looked.process.pid, signal.SIGCONT)
     assert (event.effects, event.awaited) == (None, True)
-    late: list[object] = []
-    until(lambda: late or late.extend(run.reader.read()) or late, "the late record")
+    until(run.reader.read, "the late record")
     (record,) = SpoolReader(run.spool).read()[-1:]
     assert (record.of, record.payload) == (event.id, {})
     assert record.effects is not None

@@ -325,6 +325,7 @@ def test_a_value_of_its_type_is_given() -> None:
     assert files.typed(record, "on", bool) is False
     assert files.typed(record, "missing", str, "given") == "given"
     assert files.typed(record, "null", str, "given") == "given"
-    for other in ([], "text", 3, None):
+    others: list[Any] = [[], "text", 3, None]
+    for other in others:
         with pytest.raises(ValueError, match="must be an object"):
             files.typed(other, "pid", int)

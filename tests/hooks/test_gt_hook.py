@@ -168,9 +168,12 @@ def test_the_verdict_on_this_very_event_is_in_the_answer(
     polecat: Polecat, judge: Callable[[Callable[[], None]], None]
 ) -> None:
     reader = SpoolReader(polecat.spool)
-    judge(
-        lambda: [polecat.say(f"[sidecar:scope] saw {event.payload['tool_name']}") for event in reader.read()] and None
-    )
+
+    def judging() -> None:
+        for event in reader.read():
+            polecat.say(f"[sidecar:scope] saw {event.payload['tool_name']}")
+
+    judge(judging)
     polecat.environ["GT_WITNESS_HOOK_WAIT"] = "2000"
     assert context(polecat.run("PostToolUse", {"tool_name": "Edit"})) == "[sidecar:scope] saw Edit"
 

@@ -231,7 +231,7 @@ def test_only_the_client_itself_is_answered(mod: Mod) -> None:
 
 @pytest.mark.parametrize("missing", ["GT_WITNESS_SPOOL", "GT_WITNESS_QUEUE"])
 def test_outside_of_a_polecat_it_ends_at_once(tmp_path: Path, missing: str) -> None:
-    mod = Mod(tmp_path, **{missing: ""})
+    mod = Mod(tmp_path, None, **{missing: ""})
     assert mod.process.wait(20) == 3
     mod.end()
 

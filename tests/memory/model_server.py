@@ -36,7 +36,7 @@ class ModelServer:
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 outer.requests.append(request)
-                given = self.headers.get("x-api-key") or self.headers.get("authorization", "")
+                given = self.headers.get("x-api-key") or self.headers.get("authorization") or ""
                 outer.keys.append(given.removeprefix("Bearer "))
                 answer = script(request)
                 status = answer if isinstance(answer, int) else 200

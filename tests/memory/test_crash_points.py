@@ -14,7 +14,7 @@ import pytest
 from sidecars.memory.sessions import Gains, SessionId, load, save
 from sidecars.memory.store import MemoryStore
 from sidecars.party.decision_record import FOLDER
-from sidecars.party.party import end_party, start_party
+from sidecars.party.party import Party, end_party, start_party
 from sidecars.party.record import Contribution, PartyDecision, PartyRecord
 from tests.memory.files import validator
 from witness.clock import ManualClock
@@ -46,7 +46,7 @@ class Killed(BaseException):
 def _die_at(monkeypatch: pytest.MonkeyPatch, number: int, *, done: bool) -> None:
     """Let the process die at its ``number``-th step, before or after the step itself; no later step happens."""
     count = itertools.count()
-    dead = []
+    dead: list[bool] = []
 
     def mortal(step: Callable[..., Any]) -> Callable[..., Any]:
         def act(*arguments: Any, **options: Any) -> Any:
@@ -69,9 +69,10 @@ def _lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: Callable[[MemoryStore, list[str]], None], done: bool
 ) -> list[tuple[MemoryStore, list[str]]]:
     """One life for each step at which the scenario can die, and what it had acknowledged by then."""
-    lives = []
+    lives: list[tuple[MemoryStore, list[str]]] = []
     for number in itertools.count():
-        store, acknowledged = MemoryStore(tmp_path / str(number), ManualClock(), wait=0), []
+        store = MemoryStore(tmp_path / str(number), ManualClock(), wait=0)
+        acknowledged: list[str] = []
         store.root.mkdir()
         with monkeypatch.context() as patch:
             _die_at(patch, number, done=done)
@@ -145,7 +146,7 @@ _RECORD = PartyRecord(
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 def test_the_end_of_a_party_may_die_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool) -> None:
     # The party stands before the first life begins, so that its end is what dies.
-    parties = {}
+    parties: dict[Path, Party] = {}
 
     def end(store: MemoryStore, acknowledged: list[str]) -> None:
         end_party(store, parties[store.root], _RECORD)

@@ -37,7 +37,8 @@ class Scripted:
     def answer(self, agent: str, briefing: str, prompt: str, form: Tool) -> Mapping[str, Any]:
         self.asked.append((agent, briefing, prompt, form.name))
         given = self._answers.get(form.name, {})
-        return given(agent, prompt) if callable(given) else given
+        answer: Mapping[str, Any] = given(agent, prompt) if callable(given) else given
+        return answer
 
 
 def _decision(outcome: str) -> dict[str, Any]:

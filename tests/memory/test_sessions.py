@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,7 +168,7 @@ def test_a_context_that_was_built_anew_is_told_again(store: MemoryStore, source:
 
 
 def test_the_hooks_stand_after_those_that_are_there() -> None:
-    before = {"model": "x", "hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "a"}]}]}}
+    before: dict[str, Any] = {"model": "x", "hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "a"}]}]}}
     after = with_memory_hooks(before, "ada")
     assert after["hooks"]["SessionEnd"][0] == before["hooks"]["SessionEnd"][0]
     assert after["hooks"]["SessionEnd"][1:] == memory_hooks("ada")["SessionEnd"]

@@ -50,7 +50,13 @@ def _client(town: Town) -> str:
 
 def _live(witness: Witness, town: Town, client: str, task: str) -> dict[str, Any]:
     repo = town.root / "repo"
-    order = {"workdir": repo, "task": task, "agent": client, "memory": "ada", "memory_provider": memory_provider}
+    order: dict[str, Any] = {
+        "workdir": repo,
+        "task": task,
+        "agent": client,
+        "memory": "ada",
+        "memory_provider": memory_provider,
+    }
     run = witness.spawn("toast", **order).group.run
     deadline = time.monotonic() + 40
     while (group := witness.journal.groups.get(run)) is None or group.state is not GroupState.NUKED:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.memory import store as store_module
 from sidecars.memory.journal_entry import RuleError
 from sidecars.memory.lenient_reader import parse
 from sidecars.memory.lock import MemoryBusyError, foreign_locked, locked
@@ -149,7 +148,7 @@ def test_a_failed_write_leaves_the_old_file_and_the_journal(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module.os, "fsync", full)
+        patch.setattr(os, "fsync", full)
         with pytest.raises(MemoryFileError, match="No space left"):
             store.fold("ada")
         with pytest.raises(MemoryFileError, match="No space left"):

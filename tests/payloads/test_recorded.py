@@ -65,7 +65,7 @@ def named(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def every(paths: list[Path]) -> Any:
+def every(paths: list[Path]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("path", paths, ids=named)
 
 

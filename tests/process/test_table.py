@@ -96,7 +96,9 @@ def test_a_later_owner_of_the_pid_is_never_signalled() -> None:
 
 def test_what_a_process_uses_is_of_exactly_that_process() -> None:
     with _sleeper() as child:
-        mine = usage_of(identify(os.getpid()))
+        own = identify(os.getpid())
+        assert own
+        mine = usage_of(own)
         assert mine
         assert mine.memory > 0
         assert mine.processor > 0
@@ -270,6 +272,6 @@ def test_without_a_descriptor_to_look_with_nobody_is_dead(monkeypatch: pytest.Mo
     def no_more(*_: object) -> int:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(table.os, "open", no_more)
+    monkeypatch.setattr(os, "open", no_more)
     assert table.is_alive(me)
     assert not table.is_alive(ProcessId(me.pid, me.started), {})

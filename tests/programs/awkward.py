@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable, Mapping
 
 KIND, RECORD, LIFE = sys.argv[1], sys.argv[2], float(sys.argv[3])
 # An absolute instant, handed on to programs that are started anew, so that no chain outlives it.
@@ -24,7 +25,7 @@ DEAF_TO = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 standing_r, standing_w = os.pipe()
 
 
-def record():
+def record() -> None:
     """Tell who this process is, and limit its life."""
     with open(f"/proc/{os.getpid()}/stat", "rb") as file:
         ticks = file.read().rpartition(b")")[2].split()[19].decode()
@@ -35,13 +36,13 @@ def record():
     signal.setitimer(signal.ITIMER_REAL, left)
 
 
-def write(line):
+def write(line: str) -> None:
     fd = os.open(RECORD, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(fd, line.encode())
     os.close(fd)
 
 
-def fork(body, *arguments):
+def fork(body: Callable[..., object], *arguments: object) -> int:
     """Run ``body`` in a recorded child; returns the child's pid."""
     pid = os.fork()
     if pid == 0:
@@ -55,12 +56,12 @@ def fork(body, *arguments):
     return pid
 
 
-def stand():
+def stand() -> None:
     """This process has got where it wanted to be."""
     os.close(standing_w)
 
 
-def tell():
+def tell() -> None:
     """Wait until all stand, then say so."""
     stand()
     os.read(standing_r, 1)
@@ -73,32 +74,32 @@ def tell():
     os.close(fd)
 
 
-def rest():
+def rest() -> None:
     while True:
         signal.pause()
 
 
-def sleeper():
+def sleeper() -> None:
     stand()
     rest()
 
 
-def deaf(signals=DEAF_TO):
+def deaf(signals: tuple[signal.Signals, ...] = DEAF_TO) -> None:
     for number in signals:
         signal.signal(number, signal.SIG_IGN)
 
 
-def daemonize(body, *arguments):
+def daemonize(body: Callable[..., object], *arguments: object) -> None:
     """The classic double fork: a new session, and no parent of ours."""
 
-    def middle():
+    def middle() -> None:
         os.setsid()
         fork(body, *arguments)
 
     os.waitpid(fork(middle), 0)
 
 
-def leader(*children):
+def leader(*children: Callable[[], object]) -> None:
     """Start the children, tell when all stand, and stay."""
     for child in children:
         child()
@@ -109,15 +110,15 @@ def leader(*children):
 # -- the kinds ------------------------------------------------------------------------------------------------------
 
 
-def plain():
+def plain() -> None:
     """three children"""
     leader(*[lambda: fork(sleeper)] * 3)
 
 
-def deep():
+def deep() -> None:
     """a chain of twenty generations, all alive"""
 
-    def generation(left):
+    def generation(left: int) -> None:
         if left:
             fork(generation, left - 1)
         sleeper()
@@ -125,31 +126,31 @@ def deep():
     leader(lambda: fork(generation, 18))
 
 
-def wide():
+def wide() -> None:
     """two hundred children"""
     leader(*[lambda: fork(sleeper)] * 200)
 
 
-def stubborn():
+def stubborn() -> None:
     """every process ignores TERM, HUP and INT"""
     deaf()
     leader(lambda: fork(sleeper), lambda: fork(sleeper))
 
 
-def stubborn_child():
+def stubborn_child() -> None:
     """the parent obeys, the children ignore TERM, HUP and INT"""
 
-    def child():
+    def child() -> None:
         deaf()
         sleeper()
 
     leader(lambda: fork(child), lambda: fork(child))
 
 
-def own_group():
+def own_group() -> None:
     """children in a process group of their own"""
 
-    def child():
+    def child() -> None:
         os.setpgid(0, 0)
         fork(sleeper)
         sleeper()
@@ -157,10 +158,10 @@ def own_group():
     leader(lambda: fork(child))
 
 
-def own_session():
+def own_session() -> None:
     """children in a session of their own"""
 
-    def child():
+    def child() -> None:
         os.setsid()
         fork(sleeper)
         sleeper()
@@ -168,32 +169,32 @@ def own_session():
     leader(lambda: fork(child))
 
 
-def daemon():
+def daemon() -> None:
     """a daemon: forked twice, in a new session"""
     leader(lambda: daemonize(sleeper))
 
 
-def become_sleep(name, environ):
+def become_sleep(name: str, environ: Mapping[str, str]) -> None:
     left = str(max(1, int(END - time.monotonic())))
     os.execve(SLEEP, [name, left], environ)
 
 
-def daemon_bare():
+def daemon_bare() -> None:
     """a daemon that has cleared its environment"""
     leader(lambda: daemonize(become_sleep, "sleep", {}))
 
 
-def daemon_renamed():
+def daemon_renamed() -> None:
     """a daemon with a cleared environment and another name that ignores TERM, its parent long gone"""
 
-    def child():
+    def child() -> None:
         deaf()
         become_sleep("[kworker/1:7-events]", {})
 
     leader(lambda: daemonize(child))
 
 
-def keeper(apart):
+def keeper(apart: bool) -> None:
     # Half of a pair. The upper half waits for the lower one's death, the lower one for the end of a pipe that only
     # the upper one holds; whoever is left makes the pair whole again.
     told = False
@@ -219,17 +220,17 @@ def keeper(apart):
         os.close(upper_w)
 
 
-def twins():
+def twins() -> None:
     """two that restart each other, in one session"""
     leader(lambda: fork(keeper, False))
 
 
-def twins_apart():
+def twins_apart() -> None:
     """two that restart each other, each a daemon in a session of its own"""
     leader(lambda: daemonize(keeper, True))
 
 
-def link(apart):
+def link(apart: bool) -> None:
     # Each link lives 50 ms and is followed by the next, for ever new pids without a living parent.
     first = True
     while True:
@@ -244,20 +245,20 @@ def link(apart):
             os._exit(0)
 
 
-def chain():
+def chain() -> None:
     """a chain that forks itself anew every 50 ms and loses its parent each time"""
     leader(lambda: fork(link, False))
 
 
-def chain_apart():
+def chain_apart() -> None:
     """the same, every link in a session of its own"""
     leader(lambda: fork(link, True))
 
 
-def stopped():
+def stopped() -> None:
     """children that are stopped by SIGSTOP"""
 
-    def child():
+    def child() -> None:
         kill_at_end()
         stand()
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -267,7 +268,7 @@ def stopped():
     leader(*[lambda: pids.append(fork(child))] * 2, lambda: [os.waitpid(pid, os.WUNTRACED) for pid in pids])
 
 
-def kill_at_end():
+def kill_at_end() -> None:
     """An alarm does not reach a stopped process; a timer that sends KILL does."""
     import ctypes
 
@@ -282,8 +283,8 @@ def kill_at_end():
         os._exit(1)
 
 
-def through_bash(script):
-    def child():
+def through_bash(script: str) -> None:
+    def child() -> None:
         os.set_inheritable(standing_w, True)
         again = [sys.executable, "-S", "-I", __file__, "leaf", RECORD, str(LIFE), str(END), str(standing_w)]
         os.execvp("bash", ["bash", "-c", script, "bash", *again])
@@ -291,27 +292,27 @@ def through_bash(script):
     leader(lambda: fork(child))
 
 
-def leaf():
+def leaf() -> None:
     """(used by the two that follow: one process that stands)"""
     record()
     os.close(int(sys.argv[5]))
     rest()
 
 
-def nohup():
+def nohup() -> None:
     """`nohup … &` from a bash without job control that has ended"""
     through_bash('nohup "$@" >/dev/null 2>&1 & disown -a')
 
 
-def nohup_jobs():
+def nohup_jobs() -> None:
     """`nohup … &` from a bash with job control that has ended"""
     through_bash('set -m; nohup "$@" >/dev/null 2>&1 & disown -a')
 
 
-def exec_other():
+def exec_other() -> None:
     """a leader that becomes another program while its child lives"""
 
-    def child():
+    def child() -> None:
         # The leader's end of the pipe is closed by its exec.
         tell()
         rest()
@@ -320,27 +321,27 @@ def exec_other():
     become_sleep("sleep", dict(os.environ))
 
 
-def on_term(body):
+def on_term(body: Callable[[], object]) -> None:
     """Answer the first TERM by starting something new."""
 
-    def answer(*_):
+    def answer(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         body()
 
     signal.signal(signal.SIGTERM, answer)
 
 
-def late_child(*, goes_on=rest):
+def late_child(*, goes_on: Callable[[], object] = rest) -> None:
     # The pipe of those that stand was closed long ago.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     record()
     goes_on()
 
 
-def late():
+def late() -> None:
     """a leader that starts a child when TERM comes, after the nuke began"""
 
-    def answer():
+    def answer() -> None:
         if os.fork() == 0:
             os.setsid()
             late_child()
@@ -349,10 +350,10 @@ def late():
     leader(lambda: fork(sleeper))
 
 
-def late_daemon():
+def late_daemon() -> None:
     """a leader that leaves a daemon with a cleared environment when TERM comes, and obeys"""
 
-    def answer():
+    def answer() -> None:
         if os.fork() == 0:
             os.setsid()
             if os.fork() == 0:
@@ -364,11 +365,11 @@ def late_daemon():
     leader(lambda: fork(sleeper))
 
 
-def phoenix():
+def phoenix() -> None:
     """children that answer TERM by forking a copy of themselves, and then obey"""
 
-    def child():
-        def answer(*_):
+    def child() -> None:
+        def answer(*_: object) -> None:
             if os.fork() == 0:
                 record()
                 return
@@ -380,14 +381,14 @@ def phoenix():
     leader(lambda: fork(child), lambda: fork(child))
 
 
-def headless():
+def headless() -> None:
     """a daemon whose first thread has ended: it looks defunct and is alive"""
 
-    def child():
+    def child() -> None:
         import ctypes
         import threading
 
-        def body():
+        def body() -> None:
             stand()
             threading.Event().wait(max(1.0, END - time.monotonic()))
             os._exit(0)
@@ -398,10 +399,10 @@ def headless():
     leader(lambda: daemonize(child))
 
 
-def foster():
+def foster() -> None:
     """orphans that are adopted by a subreaper within the tree, which ends itself at the first signal"""
 
-    def child():
+    def child() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
@@ -411,7 +412,7 @@ def foster():
     leader(lambda: fork(child))
 
 
-def negligent():
+def negligent() -> None:
     """a parent that never asks for its children's end, so they stay defunct"""
     leader(lambda: fork(stand), lambda: fork(sleeper))
 

@@ -7,7 +7,7 @@ RULE = "\u2500" * 60
 log = open(os.environ["PROMPT_LOG"], "a")
 
 
-def draw(typed, foot="  ? for shortcuts"):
+def draw(typed: str, foot: str = "  ? for shortcuts") -> None:
     shown = typed.replace("\r", "\r\n  ")
     os.write(1, f"\x1b[2J\x1b[H{RULE}\r\n\u276f {shown}\r\n{RULE}\r\n{foot}".encode())
 

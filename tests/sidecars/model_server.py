@@ -86,8 +86,8 @@ def blocks(*content: dict[str, Any], stop: str = "tool_use", events: int | None 
         stop: the stop reason.
         events: how many events are sent before the stream is cut; all when None.
     """
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [], "stop_reason": None,
-               "stop_sequence": None, "usage": USAGE}  # fmt: skip
+    message: dict[str, Any] = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [],
+                               "stop_reason": None, "stop_sequence": None, "usage": USAGE}  # fmt: skip
     sent: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     for index, block in enumerate(content):
         if block["type"] == "tool_use":

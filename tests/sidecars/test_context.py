@@ -128,7 +128,7 @@ def test_the_blocks_that_a_prompt_has_and_those_in_reserve(assignment: Assignmen
     Path(assignment.run_dir, "prompt.xml").write_text("<role>r</role><ctx>c</ctx><constraints> </constraints>")
     Path(assignment.workdir, "blocks.xml").write_text("<constraints>No\n  network.</constraints><role></role>")
     material = gather(load_type("blocks"), replace(assignment, type="blocks", argument="blocks.xml"))
-    assert material.blocks == {"role", "context"}
+    assert material.blocks == frozenset({"role", "context"})
     assert dict(material.library) == {"constraints": "No network."}
 
 

@@ -19,7 +19,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "sidecars.md").read_text()
 
 
 def block(language: str, holding: str) -> str:
-    found = re.findall(rf"^ *```{language}\n(.*?)^ *```", PAGE, re.DOTALL | re.MULTILINE)
+    found: list[str] = re.findall(rf"^ *```{language}\n(.*?)^ *```", PAGE, re.DOTALL | re.MULTILINE)
     return next(text for text in found if holding in text)
 
 

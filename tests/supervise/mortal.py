@@ -47,7 +47,8 @@ class MortalJournal(Journal):
 def main() -> None:
     *what, town_text, step, MortalJournal.moment = sys.argv[1:]
     MortalJournal.step = int(step)
-    witness.daemon.loop.Journal = witness.api.witness.Journal = MortalJournal  # type: ignore[misc]
+    for module in (witness.daemon.loop, witness.api.witness):
+        vars(module)["Journal"] = MortalJournal
     town = Town.at(Path(town_text))
     if what[0] == "serve":
         serve(town, linger=False)

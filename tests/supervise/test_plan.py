@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -274,7 +275,7 @@ def test_a_group_with_a_sidecar_that_waits_is_degraded_and_becomes_whole_again()
 # -- silence --------------------------------------------------------------------------------------------------------
 
 
-def _silent(seconds: float, **more: object) -> GroupFact:
+def _silent(seconds: float, **more: Any) -> GroupFact:
     state = RunState(activity="token", activity_at=NOW - seconds)
     return found(group(run_state=state, **more), HEALTHY, activity="token")
 
@@ -301,7 +302,7 @@ def test_a_sign_of_life_takes_the_report_back() -> None:
     ]
 
 
-def _building(used: float, **more: object) -> GroupFact:
+def _building(used: float, **more: Any) -> GroupFact:
     """Silent for 2000 s, with ten seconds of processor time on record at the last sign of life."""
     state = RunState(activity="token@10.00", activity_at=NOW - 2000.0)
     return found(group(run_state=state, **more), HEALTHY, activity="token", used=used)
@@ -327,7 +328,7 @@ def test_a_late_look_counts_silence_anew() -> None:
 # -- sidecars -------------------------------------------------------------------------------------------------------
 
 
-def _sidecar_plan(each: MemberFact, **more: object) -> list[Action]:
+def _sidecar_plan(each: MemberFact, **more: Any) -> list[Action]:
     seen = found(group(GroupState.DEGRADED), each)
     return [a for a in plan(snapshot(seen, **more)) if not isinstance(a, MoveGroup | ChangeRunState | ReportZombie)]
 

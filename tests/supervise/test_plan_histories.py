@@ -59,7 +59,8 @@ class Histories(RuleBasedStateMachine):
         town = Town.init(Path(self._folder.name))
         parts: tuple[Any, ...] = (town, self.journal, FakeTmux(), self.nursery, self.world.clock)
         self.actor = Executor(*parts)
-        self._send, executor.send = executor.send, lambda process, number: self.world.kill(process)
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr(executor, "send", lambda process, number: self.world.kill(process))
         self._runs = 0
         self._looked_at = self.world.clock.monotonic()
         self.told: Counter[str] = Counter()
@@ -324,7 +325,7 @@ class Histories(RuleBasedStateMachine):
             assert self.living() == []
             assert {self.world.owners[each] for each in self.world.alive} <= {""}
         finally:
-            executor.send = self._send
+            self._patch.undo()
             self.journal.close()
             self._folder.cleanup()
 

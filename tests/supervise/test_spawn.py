@@ -64,7 +64,7 @@ BAD: dict[str, Callable[[Place], tuple[list[str], str]]] = {
     "empty agent": lambda p: (["x", "--agent", " "], "empty"),
     "open quote": lambda p: (["x", "--agent", "sh -c 'oops"], "oops"),
     "bad settings": lambda p: (
-        [(p.town.root / "settings" / "witness.yaml").write_text("stop_grace: soon\n") and "x"],
+        ["x" for _ in [(p.town.root / "settings" / "witness.yaml").write_text("stop_grace: soon\n")]],
         "witness.yaml:1: stop_grace",
     ),
 }

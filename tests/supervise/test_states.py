@@ -63,10 +63,14 @@ def _moves(text: str) -> dict[tuple[str, str], str]:
     return {(state, event): new for state, event, new in (line.split() for line in text.splitlines() if line)}
 
 
+def _member_moves(kind: MemberKind) -> dict[tuple[str, str], str]:
+    return _moves(_SIDECAR if kind is MemberKind.SIDECAR else _LEADER)
+
+
 @pytest.mark.parametrize("kind", list(MemberKind))
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(MemberState, MemberEvent)))
 def test_every_pair_of_a_member(kind: MemberKind, state: MemberState, event: MemberEvent) -> None:
-    expected = _moves(_SIDECAR if kind is MemberKind.SIDECAR else _LEADER).get((state, event))
+    expected = _member_moves(kind).get((state, event))
     if expected is None:
         with pytest.raises(IllegalMoveError, match=f"{state} .*{event}"):
             next_member(kind, state, event)
@@ -86,7 +90,7 @@ def test_every_pair_of_a_group(state: GroupState, event: GroupEvent) -> None:
 
 @pytest.mark.parametrize("kind", list(MemberKind))
 def test_every_member_that_may_have_a_process_can_be_stopped(kind: MemberKind) -> None:
-    reachable = {MemberState.DECLARED} | set(_moves(_SIDECAR if kind is MemberKind.SIDECAR else _LEADER).values())
+    reachable = {MemberState.DECLARED, *map(MemberState, _member_moves(kind).values())}
     for state in reachable - {MemberState.STOPPING, MemberState.STOPPED}:
         assert next_member(kind, state, MemberEvent.STOP) in (MemberState.STOPPING, MemberState.STOPPED)
 

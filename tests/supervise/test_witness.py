@@ -134,7 +134,7 @@ def test_nuke_ends_only_who_is_named(scoped: Place) -> None:
     other = scoped.spawn("x2", AGENT, sidecars="scope:issue.md")
     rows = gt_json(scoped.work, "polecat", "nuke", "x")
     assert [(row["polecat"], row["survivors"]) for row in rows] == [("main/x", [])]
-    assert rows[0]["ended"] == 4
+    assert rows[0]["ended"] >= 4  # a judge may be starting git just then
     assert all(is_alive(process) for process in [other.agent, *processes(scoped, "x2")])
     assert scoped.sessions() == ["gt-x2"]
 
@@ -267,13 +267,12 @@ def test_a_socket_that_was_cleaned_away_is_no_missing_session(place: Place) -> N
     assert Tmux(place.town.socket).panes()[0].server == server
 
 
-def test_a_tmux_that_hangs_proves_nothing(place: Place) -> None:
+def test_a_tmux_that_hangs_proves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     spawned = place.spawn("x", AGENT)
     server = identify(Tmux(place.town.socket).panes()[0].server)
     assert server
-    place.witness._reconciler.tmux.run = lambda *a, **k: Tmux.run(
-        place.witness._reconciler.tmux, *a, **{**k, "timeout": 0.2}
-    )  # type: ignore[method-assign]
+    run = Tmux.run
+    monkeypatch.setattr(Tmux, "run", lambda *given, **options: run(*given, **{**options, "timeout": 0.2}))
     send(server, signal.SIGSTOP)
     try:
         for _ in range(2):
@@ -547,7 +546,9 @@ def test_a_fault_of_our_own_does_not_end_the_supervision(tmp_path: Path, monkeyp
 
     town = Town.init(tmp_path / "town")
     town.make_runtime()
-    daemon, turns, said = Daemon(town), [], []
+    daemon = Daemon(town)
+    turns: list[int] = []
+    said: list[str] = []
 
     def turn() -> None:
         turns.append(len(turns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -305,7 +305,9 @@ LOOK = 0.1
 ROUND = 1.0
 
 
-def follow(reader: StateReader, journal: Journal, seconds: float | None = None) -> Iterator[dict[str, Any]]:
+def follow(
+    reader: StateReader, journal: Journal, seconds: float | None = None
+) -> Generator[dict[str, Any], None, None]:
     """Follow a town.
 
     Args:

@@ -241,7 +241,8 @@ def test_the_base_url_may_be_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
         parts.judge.close()
     assert verdict.signal
     assert verdict.usage is not None
-    assert (verdict.usage.model, verdict.usage.dollars) == ("local-1", pytest.approx(1240 / 1e6))
+    assert verdict.usage.model == "local-1"
+    assert verdict.usage.dollars == pytest.approx(1240 / 1e6)
 
 
 def test_nothing_seen_asks_nobody() -> None:
