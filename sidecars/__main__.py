@@ -15,7 +15,7 @@ def main(argv: list[str] | None = None) -> None:
         from sidecars.observer.forkserver import main as nursery
 
         sys.exit(nursery(Path(arguments[1]), with_model=arguments[2:] == ["--model"]))
-    from sidecars.observer.command_line import main as by_hand
+    from sidecars.observer.standalone import main as by_hand
 
     sys.exit(by_hand(arguments))
 

@@ -19,8 +19,7 @@ from sidecars.distill.errors import (
     TimeoutSpentError,
     UnparsableError,
 )
-from sidecars.distill.first_message import instructions, opening
-from sidecars.distill.reply import read_reply
+from sidecars.distill.model_messages import instructions, opening, read_reply
 from sidecars.distill.request import Inquiry
 from sidecars.distill.text import shown
 from sidecars.distill.tools import ToolFault, Tools, definitions

@@ -22,9 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from sidecars.distill.beneath import OPEN_FOLDER, PASS_FOLDER, kernel_devices, open_beneath, refusal
 from sidecars.distill.errors import QuestionError, UnreadableError
-from sidecars.distill.ignore import IgnoreRules, ignored
+from sidecars.distill.folder import (
+    OPEN_FOLDER,
+    PASS_FOLDER,
+    IgnoreRules,
+    ignored,
+    kernel_devices,
+    open_beneath,
+    refusal,
+)
 
 # A folder with more files than this is not one artifact any more; the rest is reported as left out.
 MOST_FILES = 20_000

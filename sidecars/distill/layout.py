@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
-from sidecars.distill.term_matcher import Matcher
+from sidecars.distill.question import Matcher
 from sidecars.distill.text import Text
 
 # A line longer than this is no line for a reader but a heap of records.

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from sidecars.distill.answer import Claim
 from sidecars.distill.errors import TimeoutSpentError, UnreadableError
 from sidecars.distill.layout import Layout, Lines, Shape, shape_of
-from sidecars.distill.question import KIN, Question
+from sidecars.distill.question import KIN, Matcher, Question
 from sidecars.distill.rank import Occurrence, Ranking, bonus, template
-from sidecars.distill.term_matcher import Matcher
 from sidecars.distill.text import Text, rune_start, shown
 from sidecars.distill.text_pool import TextPool
 from sidecars.distill.window import Span, heap_span, spans

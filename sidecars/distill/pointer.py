@@ -13,8 +13,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sidecars.distill.answer import Pointer
 from sidecars.distill.decompress import PIECE
-from sidecars.distill.locator import Pointer
 from sidecars.distill.text import Text
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)

@@ -158,7 +158,7 @@ def _checked(draft: Draft, shelf: TextPool, spending: Spending, outcome: Exit) -
 
 def _held_against_quotes(answer: Answer, question: str) -> Answer:
     """The answer with a mark at each sentence that no verified quote carries."""
-    from sidecars.distill.answer_check import marked, uncarried
+    from sidecars.distill.evidence import marked, uncarried
 
     found = uncarried(answer.answer, question, [each.quote for each in answer.evidence if each.verified])
     if not found:

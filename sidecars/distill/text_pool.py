@@ -6,12 +6,12 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import Self
 
+from sidecars.distill.answer import Lines, Place
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
 from sidecars.distill.errors import TimeoutSpentError, UnreadableError
 from sidecars.distill.layout import LONGEST_LINE
 from sidecars.distill.limits import Deadline
-from sidecars.distill.locator import Lines, Place
 from sidecars.distill.pointer import JsonMap, NotJsonError, is_json
 from sidecars.distill.text import Text
 

@@ -7,10 +7,18 @@ element, escaped, so that no memory can end the element, pose as an instruction'
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from html import escape
+from typing import Any
 
-from sidecars.memory.ranking import Ranked, rank
-from sidecars.memory.record import RELATIONSHIPS, Sidecar, one_line
+from sidecars.memory.protocol import DECAY_AFTER, DECAY_STEP, FORGOTTEN_UNDER
+from sidecars.memory.record import RELATIONSHIPS, Memory, Sidecar, one_line
+from sidecars.memory.secret_rules import find_secret
 from sidecars.style import STYLE_BLOCK
 
 MOST_MEMORIES = 10
@@ -93,3 +101,225 @@ def polecat_briefing(sidecar: Sidecar, task: str = "") -> str:
     )
     block = memory_block(sidecar, task)
     return "\n\n".join(part for part in (block, how, STYLE_BLOCK) if part)
+
+
+# Which memories an agent is told at the start of a session, and why those.
+#
+# Relevance comes first: BM25 over stems, so that a rare word that a memory shares with the task counts for more than
+# a common one. A word of the task that a memory has in another form only (`reindex` and `indexer` have no stem in
+# common, `throttled` and `throttling` have) counts in part where the beginnings are the same. Confidence and age
+# decide between memories that are about as relevant, and alone where no task is known.
+
+# BM25's own constants, at their usual values.
+_SATURATION, _LENGTH = 1.2, 0.3
+# A word that only begins alike: so much of its weight, where so many characters agree.
+_PART, _BEGINNING = 0.6, 5
+# Memories whose relevance differs by less than one of so many steps are equally relevant.
+_STEPS = 20
+_WEIGHT_CONFIDENCE, _WEIGHT_RECENCY = 0.6, 0.4
+# More than any briefing tells.
+_MOST_LOOKED_AT = 100
+_WORD = re.compile(r"[^\W_]{2,}")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# The words that stand in every English sentence tell nothing about what it is about.
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """about after all also always and any are because been before but can could does done each for from get had has
+        have her him his how if in into is it its just make more most must never new not now of off on once one only or
+        other our out over per should so some still such than that the their them then there these they this to too
+        under until up use used uses using very was we were what when where which while who why will with without would
+        you your""",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A memory and what speaks for it.
+
+    Args:
+        memory: the memory.
+        score: between 0 and 1; the briefing is in this order.
+        recency: 1 when it was reinforced in the last session, half of that every ``DECAY_AFTER`` sessions.
+        relevance: how much it shares with the task, 1 for the most relevant one of the store; 0 without a task.
+        shared: the words of the task (as stems) that it shares.
+        withheld: why it is never told, empty when it may be.
+    """
+
+    memory: Memory
+    score: float
+    recency: float
+    relevance: float
+    shared: tuple[str, ...]
+    withheld: str = ""
+
+
+def rank(sidecar: Sidecar, task: str = "") -> tuple[Ranked, ...]:
+    """All memories, the most useful for the task first.
+
+    Args:
+        sidecar: the memory.
+        task: what the session is about; without it, confidence and recency decide.
+    """
+    documents = [Counter(_all_stems(f"{each.content} {' '.join(each.tags)}")) for each in sidecar.memories]
+    scores, shared = _relevance(documents, words(task))
+    best = max(scores, default=0.0)
+    ranked = [
+        _view(memory, sidecar.sessions_participated, score / best if best else 0.0, found)
+        for memory, score, found in zip(sidecar.memories, scores, shared, strict=True)
+    ]
+    # The later of two equals was learned later.
+    order = sorted(range(len(ranked)), key=lambda index: (-ranked[index].score, -index))
+    clean: list[Ranked] = []
+    withheld: list[Ranked] = []
+    for each in (ranked[index] for index in order):
+        # Of thousands only the first few can be told, and looking for secrets costs more than ranking.
+        kind = find_secret(each.memory.content) if len(clean) < _MOST_LOOKED_AT else ""
+        (withheld if kind else clean).append(replace(each, withheld=f"holds a {kind}") if kind else each)
+    return (*clean, *withheld)
+
+
+def _relevance(documents: list[Counter[str]], about: frozenset[str]) -> tuple[list[float], list[tuple[str, ...]]]:
+    """BM25 of each document, and the words of the task that it shares."""
+    holders: dict[str, list[int]] = defaultdict(list)
+    for index, document in enumerate(documents):
+        for word in document:
+            holders[word].append(index)
+    lengths = [sum(document.values()) for document in documents]
+    average = sum(lengths) / len(lengths) if lengths else 1.0
+    scores, shared = [0.0] * len(documents), [set[str]() for _ in documents]
+    for word in about:
+        found: dict[int, float] = {}
+        for form, weight in _forms(word, holders):
+            rarity = math.log(1 + (len(documents) - len(holders[form]) + 0.5) / (len(holders[form]) + 0.5))
+            for index in holders[form]:
+                often = documents[index][form]
+                norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths[index] / (average or 1.0))
+                score = weight * rarity * often * (_SATURATION + 1) / (often + norm)
+                found[index] = max(found.get(index, 0.0), score)
+        for index, score in found.items():
+            scores[index] += score
+            shared[index].add(word)
+    return scores, [tuple(sorted(each)) for each in shared]
+
+
+def _forms(word: str, known: Iterable[str]) -> Iterator[tuple[str, float]]:
+    """The words of the store that a word of the task may mean, with what they count."""
+    for each in known:
+        if each == word:
+            yield each, 1.0
+        elif len(word) >= _BEGINNING and len(each) >= _BEGINNING and each[:_BEGINNING] == word[:_BEGINNING]:
+            yield each, _PART
+
+
+def _view(memory: Memory, sessions: int, relevance: float, shared: tuple[str, ...]) -> Ranked:
+    idle = max(0, sessions - memory.last_reinforced_session)
+    recency = 0.5 ** (idle / DECAY_AFTER)
+    tie = _WEIGHT_CONFIDENCE * memory.confidence + _WEIGHT_RECENCY * recency
+    score = (round(relevance * _STEPS) + min(tie, 0.9999)) / (_STEPS + 1)
+    return Ranked(memory, round(score, 4), round(recency, 4), round(relevance, 4), shared)
+
+
+def words(text: str) -> frozenset[str]:
+    """The words that say what a text is about; ``parseDuration`` and ``parse_duration`` give the same two."""
+    return frozenset(_stem(word) for word in _split(text) if word not in _COMMON)
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(_all_stems(text))
+
+
+def _all_stems(text: str) -> list[str]:
+    return [_stem(word) for word in _split(text)]
+
+
+def _split(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", text))]
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    return str(_stemmer().stemWord(word))
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    # English, as nearly all memories of coding agents are; on other languages it does little, and to both sides alike.
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
+    return EnglishStemmer()
+
+
+def matching(sidecar: Sidecar, query: str) -> tuple[Memory, ...]:
+    """The memories that hold every word of a query, in any form of case and plural."""
+    asked = _stems(query)
+    if not asked:
+        return ()
+    return tuple(each for each in sidecar.memories if asked <= _stems(f"{each.content} {' '.join(each.tags)}"))
+
+
+# Where a memory came from, and why it ranks where it does.
+
+
+def explained(sidecar: Sidecar, task: str = "") -> list[dict[str, Any]]:
+    """One view of each memory, the first to be told first.
+
+    Args:
+        sidecar: the memory.
+        task: what the ranking is for.
+
+    Returns:
+        For each its numbers and, under ``lines``, the same in words.
+    """
+    return [_explained(place, each, sidecar) for place, each in enumerate(rank(sidecar, task), start=1)]
+
+
+def sessions_left(memory: Memory, sessions: int) -> int:
+    """After how many more sessions without being reinforced the memory is gone.
+
+    Args:
+        memory: the memory.
+        sessions: the count of sessions so far.
+    """
+    if memory.confidence < FORGOTTEN_UNDER:
+        return 1
+    # The first session that takes something away, and the number that must.
+    first = max(1, memory.last_reinforced_session + DECAY_AFTER + 1 - sessions)
+    confidence, steps = memory.confidence, 0
+    while confidence >= FORGOTTEN_UNDER:
+        confidence, steps = round(confidence - DECAY_STEP, 4), steps + 1
+    return first + steps - 1
+
+
+def _explained(place: int, each: Ranked, sidecar: Sidecar) -> dict[str, Any]:
+    memory, sessions = each.memory, sidecar.sessions_participated
+    left = sessions_left(memory, sessions)
+    session = sidecar.books.sessions.get(memory.source_session)
+    source = memory.source_session + (f" ({session.holder})" if session and session.holder else "")
+    told = each.withheld or ("told" if place <= MOST_MEMORIES else f"not told: only the first {MOST_MEMORIES} are")
+    lines = [
+        f"{place}. {memory.id} [{memory.type}] {memory.content}",
+        f"   from {source}, {memory.created_at}" + (f"; evidence: {memory.evidence}" if memory.evidence else ""),
+        f"   score {each.score:g}: relevance {each.relevance:g}"
+        + (f" (shares {', '.join(each.shared)})" if each.shared else "")
+        + f", then confidence {memory.confidence:g}, recency {each.recency:g}",
+        f"   {told}; gone after {left} more session(s) unless it is used again",
+    ]
+    return {
+        "id": memory.id,
+        "place": place,
+        "content": memory.content,
+        "source_session": memory.source_session,
+        "holder": session.holder if session else "",
+        "created_at": memory.created_at,
+        "evidence": memory.evidence,
+        "score": each.score,
+        "confidence": memory.confidence,
+        "recency": each.recency,
+        "relevance": each.relevance,
+        "shared": list(each.shared),
+        "told": not each.withheld and place <= MOST_MEMORIES,
+        "sessions_left": left,
+        "lines": lines,
+    }

@@ -7,11 +7,12 @@ are filled in silence; whatever had to be changed is told, so that the store can
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sidecars.memory.coercion import as_choice, as_confidence, as_count, as_list, as_object, as_text
 from sidecars.memory.record import (
     BOOKKEEPING_KEY,
     CONTENT_LIMIT,
@@ -235,3 +236,125 @@ def _read_books(raw: Any) -> Bookkeeping:
         ),
         extra={key: value for key, value in raw.items() if key not in ("applied", "sessions", "evidence", "forgotten")},
     )
+
+
+# Single values of a memory file that somebody else wrote: understood where they can be, told where they changed.
+
+# What a memory is worth whose writer did not say: the protocol's value for an inference.
+DEFAULT_CONFIDENCE = 0.5
+_WORDS_FOR_CONFIDENCE = {"high": 0.8, "medium": 0.6, "low": 0.5}
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """The value when it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any, where: str, repairs: list[str]) -> list[Any]:
+    """The value when it is a list; none for a missing one, and a repair for anything else."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return value
+    repairs.append(f"{where}: not a list, left out")
+    return []
+
+
+def as_text(value: Any, default: str) -> str:
+    """The value when it is a text that is not empty."""
+    return value if isinstance(value, str) and value else default
+
+
+def as_count(value: Any, default: int, where: str, repairs: list[str]) -> int:
+    """The value as a whole number from 0."""
+    if value is None:
+        return default
+    try:
+        number = int(float(value)) if not isinstance(value, bool) else -1
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if number < 0:
+        repairs.append(f"{where}: {value!r} is not a count, taken as {default}")
+        return default
+    return number
+
+
+def as_choice(value: Any, allowed: tuple[str, ...], default: str, where: str, repairs: list[str]) -> str:
+    """The value when it is one of those allowed, in any case of letters."""
+    plain = value.strip().lower() if isinstance(value, str) else ""
+    if plain in allowed:
+        return plain
+    repairs.append(f"{where}: {value!r} is not one of {', '.join(allowed)}, taken as {default}")
+    return default
+
+
+def as_confidence(value: Any, where: str, repairs: list[str]) -> float:
+    """The value as a number from 0 to 1; words and percentages are understood."""
+    if value is None:
+        return DEFAULT_CONFIDENCE
+    if isinstance(value, str) and value.strip().lower() in _WORDS_FOR_CONFIDENCE:
+        return _WORDS_FOR_CONFIDENCE[value.strip().lower()]
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if 1 < number <= 100:
+        repairs.append(f"{where}: {value!r} taken as a percentage")
+        number /= 100
+    if not 0 <= number <= 1:
+        repairs.append(f"{where}: {value!r} is not between 0 and 1, taken as {DEFAULT_CONFIDENCE}")
+        return DEFAULT_CONFIDENCE
+    return round(number, 4)
+
+
+# Reading what is to be taken into a memory: a memory file, a JSON list of memories, or a markdown list.
+#
+# The markdown form is that of the older agent memories of BMAD, where each point of a list is something remembered.
+
+_POINT = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.+?)\s*$")
+_HEADING = re.compile(r"^#+\s+(.*)$")
+# What the points under a heading are, by a word in it.
+_TYPES = (("prefer", "preference"), ("decision", "decision"), ("context", "context"), ("knowledge", "context"))
+
+
+def read_import(data: bytes) -> dict[str, Any]:
+    """Read a file that is to be taken into a memory.
+
+    Returns:
+        What a ``merge`` takes: memories, relationships and decision_history.
+
+    Raises:
+        ValueError: it is none of the three forms.
+    """
+    try:
+        raw = parse(b'{"memories": ' + data + b"}") if data.lstrip().startswith(b"[") else parse(data)
+    except ValueError as error:
+        points = _points(data)
+        if not points:
+            raise ValueError(f"neither a memory file, nor a list of memories in JSON or markdown: {error}") from error
+        raw = {"memories": points}
+    read = read_sidecar(raw, "", "").sidecar
+    return {
+        # As they stand: each is understood by the rules when it is taken in.
+        "memories": raw.get("memories") or [],
+        "relationships": {kind: list(read.relationships[kind]) for kind in RELATIONSHIPS},
+        "decision_history": [
+            {"dr_id": each.dr_id, "role": each.role, "position": each.position, "outcome": each.outcome}
+            for each in read.decision_history
+        ],
+    }
+
+
+def _points(data: bytes) -> list[dict[str, str]]:
+    try:
+        lines = data.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        return []
+    kind, points = "observation", []
+    for line in lines:
+        if heading := _HEADING.match(line):
+            words = heading[1].casefold()
+            kind = next((kind for word, kind in _TYPES if word in words), "observation")
+        elif point := _POINT.match(line):
+            points.append({"type": kind, "content": point[1].replace("**", "")})
+    return points

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sidecars.memory.journal_entry import Applied, Entry, RuleError
 from sidecars.memory.lenient_reader import read_memory
 from sidecars.memory.record import (
     CONTENT_LIMIT,
     CONTENT_TARGET,
     MEMORY_TYPES,
+    Applied,
+    Entry,
     Memory,
+    RuleError,
     Session,
     Sidecar,
     memory_to_json,

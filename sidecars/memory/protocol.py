@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import NAMESPACE_OID, uuid5
 
-from sidecars.memory.journal_entry import Applied, Entry, Refused, RuleError
 from sidecars.memory.operations import add, forget, merge_memories, refuse_secrets, restore, use
 from sidecars.memory.paths import is_agent
 from sidecars.memory.record import (
@@ -19,7 +18,11 @@ from sidecars.memory.record import (
     OUTCOMES,
     RELATIONSHIPS,
     ROLES,
+    Applied,
     DecisionEntry,
+    Entry,
+    Refused,
+    RuleError,
     Session,
     Sidecar,
     one_line,

@@ -160,8 +160,7 @@ def build_components(kind: SidecarType, material: Context, settings: Settings, w
         lack = f"{why}: " + ("it runs on its rules alone" if sure else "it stays silent")
         return Components(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
     from sidecars.llm.client import Endpoint
-    from sidecars.observer.judge.model import ModelJudge
-    from sidecars.observer.judge.rules_then_model import CombinedJudge
+    from sidecars.observer.judge.model import CombinedJudge, ModelJudge
 
     model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices))
     if kind.judge == "model":

@@ -55,7 +55,7 @@ _NEEDED = (
 # What those that ask a model import besides: two seconds and 60 MB for each, unless they share it.
 _NEEDED_WITH_A_KEY = (
     "anthropic",
-    "sidecars.observer.judge.rules_then_model",
+    "sidecars.observer.judge.model",
     "sidecars.observer.judge.model",
     "tenacity",
 )
@@ -376,7 +376,7 @@ def _preload(with_model: bool) -> None:
     """Import what every child needs, once: a child that did it by itself would need 150 ms and 10 MiB for it."""
     for module in _NEEDED + (_NEEDED_WITH_A_KEY if with_model else ()):
         importlib.import_module(module)
-    from sidecars.observer.warmup import warm_up
+    from sidecars.observer.process import warm_up
     from witness.process import ProcessId
 
     warm_up(ProcessId(os.getpid(), _start_ticks(os.getpid())))

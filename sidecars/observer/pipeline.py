@@ -11,11 +11,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypedDict
 
-from sidecars.observer.inject.deliver import Deliverer, address, as_mark, compose
+from sidecars.observer.inject.deliver import Deliverer, Line, address, as_mark, compose, gather
 from sidecars.observer.inject.gate import Gates, gate_of
-from sidecars.observer.inject.gather import Line, gather
-from sidecars.observer.judge.asking import Asking
-from sidecars.observer.judge.rate_limit import Pace
+from sidecars.observer.judge.asking import Asking, Pace
 from sidecars.observer.judge.verdict import Judge, Verdict, quoted_from
 from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import SidecarType

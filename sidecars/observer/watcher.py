@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from sidecars.observer.factory import Components, build_components
-from sidecars.observer.heartbeat import Heartbeat
 from sidecars.observer.heeded import HeededReview
-from sidecars.observer.observe.agent_liveness import AgentLife
 from sidecars.observer.observe.event_source import EventWatch, passed_over
 from sidecars.observer.observe.pane import PaneWatch
 from sidecars.type_reader.type_loader import changed_since
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
 from witness.events.spool_reader import WakeSocket
-from witness.files import make_folder, replace_file
+from witness.files import make_folder, open_regular, replace_file
 from witness.journal import Journal
+from witness.process import ProcessId
 from witness.prompts.blocks import TEXT, present
 from witness.tmux import Tmux
 
@@ -198,3 +198,85 @@ class SidecarRunner:
             workdir = Path(self._assignment.workdir)
             self._parts = build_components(kind, material, self._parts.settings, workdir)
             self._observer = self._parts.observer(self._assignment, self._journal, self._clock, aside=True)
+
+
+# The sign of life that the Witness reads.
+
+
+class Heartbeat:
+    """Rewrites one small file of fixed width in place; a context manager."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._file = -1
+
+    def __enter__(self) -> Self:
+        run_dir = self._path.parent.parent
+        make_folder(self._path.parent, below=run_dir)
+        # Rewritten in place: through a link, or a second name, it would be somebody else's file.
+        self._file = open_regular(self._path, below=run_dir, flags=os.O_WRONLY | os.O_CREAT)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def beat(self) -> None:
+        """Write the present instant."""
+        os.pwrite(self._file, f"{self._clock.monotonic():020.6f}\n".encode(), 0)
+
+
+# Whether the observed agent is still alive: a sidecar ends with its polecat, whoever forgot to tell it.
+
+
+class AgentLife:
+    """Watches one process; a context manager.
+
+    Where the kernel has pidfds (Linux), its end wakes a selector at once; elsewhere ``ended`` is asked at every look.
+    """
+
+    def __init__(self, process: ProcessId) -> None:
+        self._process = process
+        self._pidfd = -1
+
+    def __enter__(self) -> Self:
+        if hasattr(os, "pidfd_open"):
+            with suppress(OSError):
+                self._pidfd = os.pidfd_open(self._process.pid)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when the agent ends, -1 where there is none."""
+        return self._pidfd
+
+    @property
+    def ended(self) -> bool:
+        """Whether the agent is gone, or its pid belongs to somebody else by now. A defunct process is gone."""
+        if Path("/proc/self/stat").exists():
+            return _linux_start(self._process.pid) != self._process.started
+        return _portable_start(self._process.pid) != self._process.started
+
+
+def _linux_start(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return 0
+    # The second field is the program's name in parentheses and may hold anything, parentheses and blanks too.
+    fields = text.rpartition(")")[2].split()
+    # One whose first thread alone has ended also shows a Z, and lives on in the others.
+    return 0 if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1) else int(fields[19])
+
+
+def _portable_start(pid: int) -> int:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return 0 if process.status() == psutil.STATUS_ZOMBIE else int(process.create_time() * 1000)
+    except psutil.Error:
+        return 0

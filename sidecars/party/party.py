@@ -15,8 +15,7 @@ from sidecars.memory.record import Sidecar, one_line
 from sidecars.memory.secret_rules import without_secret
 from sidecars.memory.sessions import Saved, SessionId, load, save
 from sidecars.memory.store import MemoryStore, write_file
-from sidecars.party.decision_record import write_decision
-from sidecars.party.record import MODES, PartyDecision, PartyRecord
+from sidecars.party.record import MODES, PartyDecision, PartyRecord, write_decision
 from sidecars.style import STYLE_BLOCK
 from witness.errors import NotFoundError, UsageError
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from sidecars.memory.operations import CONFIDENCE
 from sidecars.memory.record import MEMORY_TYPES, RELATIONSHIPS, ROLES
-from sidecars.party.decision_record import is_decision_id
-from sidecars.party.record import CARRIED_BY, MODES, Contribution, PartyDecision, PartyRecord
+from sidecars.party.record import CARRIED_BY, MODES, Contribution, PartyDecision, PartyRecord, is_decision_id
 from witness.errors import DeclarationError, Problem
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from sidecars.memory.model import ModelError, Tool
 from sidecars.memory.paths import check_agent
-from sidecars.memory.schema_check import described, faults
 from sidecars.memory.store import write_file
+from sidecars.party.forms import described, faults
 from sidecars.party.party import PARTIES
 from witness.clock import Clock
 from witness.errors import UsageError

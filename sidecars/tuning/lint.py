@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sidecars.llm.prices import price
 from sidecars.observer.inject.deliver import LONGEST
-from sidecars.observer.judge.template import placeholders
+from sidecars.observer.judge.verdict import placeholders
 from sidecars.type_reader.sidecar_type import Rule, SidecarType
 from sidecars.type_reader.type_loader import load_type
 from witness.errors import Problem, UsageError

@@ -19,8 +19,7 @@ import psutil
 from sidecars.observer.context import gather
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.observe.events import EventReader
-from sidecars.tuning.cases import CASES_FILE, load_cases
-from sidecars.tuning.evaluate import assignment_of, payload_of
+from sidecars.tuning.evaluate import CASES_FILE, assignment_of, load_cases, payload_of
 from sidecars.tuning.replay import NAIVE_SECONDS
 from sidecars.type_reader.rule_reader import SHIPPED
 from sidecars.type_reader.type_loader import load_type

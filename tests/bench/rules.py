@@ -6,8 +6,7 @@ import os
 from math import sqrt
 from pathlib import Path
 
-from sidecars.tuning.cases import load_cases
-from sidecars.tuning.evaluate import Result, evaluate
+from sidecars.tuning.evaluate import Result, evaluate, load_cases
 from sidecars.type_reader.type_loader import load_type
 from tests.bench.table import Row
 

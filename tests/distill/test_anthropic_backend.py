@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sidecars.distill import Answer, Exit, Limits, distill
-from sidecars.distill.answer_check import uncarried
 from sidecars.distill.errors import NoBackendError
+from sidecars.distill.evidence import uncarried
 from sidecars.llm.client import Endpoint
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
 from tests.distill.model_server import ModelServer, say, texts, use

@@ -19,7 +19,7 @@ import pytest
 
 from sidecars.distill import Answer, Exit, Limits, distill
 from sidecars.distill.artifact import Artifacts
-from sidecars.distill.artifact_copy import Stage
+from sidecars.distill.claude_backend import Stage
 from sidecars.distill.errors import NoBackendError
 from sidecars.distill.limits import Deadline
 from sidecars.distill.text_pool import TextPool
@@ -117,7 +117,7 @@ def test_the_stage_lies_in_no_town(tmp_path: Path, place: Path, monkeypatch: pyt
 def test_what_is_too_large_to_copy_is_told(
     log: tuple[Path, EvalLog], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sidecars.distill.artifact_copy.MOST_STAGED", 1000)
+    monkeypatch.setattr("sidecars.distill.claude_backend.MOST_STAGED", 1000)
     monkeypatch.setattr(shutil, "which", lambda _: "/bin/true")
     with pytest.raises(NoBackendError, match="too many"):
         distill([log[0]], QUESTION, backend="claude")

@@ -17,7 +17,7 @@ import pytest
 from sidecars.distill import decompress
 from sidecars.distill.decompress import Expanded
 from sidecars.distill.errors import TimeoutSpentError
-from sidecars.distill.ignore import IgnoreRules
+from sidecars.distill.folder import IgnoreRules
 from sidecars.distill.limits import Deadline
 from sidecars.distill.text import Text
 

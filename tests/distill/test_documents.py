@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sidecars.distill import Answer, Exit, distill
+from sidecars.distill.answer import Lines, lines_of
 from sidecars.distill.errors import UnreadableError
-from sidecars.distill.locator import Lines, lines_of
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecars.distill.locator import Lines, Pointer, parse_locator
+from sidecars.distill.answer import Lines, Pointer, parse_locator
 
 
 @given(st.integers(1, 10**9), st.integers(0, 10**6))

@@ -17,7 +17,7 @@ _MEASURE = """
 import json, pathlib, resource, sys
 from sidecars.distill import distill
 from sidecars.distill.question import parse_question
-from sidecars.distill.term_matcher import Matcher
+from sidecars.distill.question import Matcher
 import re2, sidecars.distill.decompress
 
 def peak():

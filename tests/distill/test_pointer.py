@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sidecars.distill import pointer as pointer_module
-from sidecars.distill.locator import Pointer
+from sidecars.distill.answer import Pointer
 from sidecars.distill.pointer import JsonMap, NotJsonError, is_json
 from sidecars.distill.text import Text
 

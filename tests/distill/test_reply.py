@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecars.distill.answer import Claim
-from sidecars.distill.reply import read_reply
+from sidecars.distill.model_messages import read_reply
 
 GOOD = {
     "answer": "17 of 18 passed {really}",

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from sidecars.memory.briefing import polecat_briefing
-from sidecars.memory.client_hooks import with_memory_hooks
 from sidecars.memory.learn import transcript_text
-from sidecars.memory.sessions import environment
+from sidecars.memory.sessions import environment, with_memory_hooks
 from sidecars.memory.store import MemoryStore
 from tests.e2e.conftest import PERMITTED, Session, wait_until
 from tests.e2e.messages_server import Block, MessagesServer, Request, say, use

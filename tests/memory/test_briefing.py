@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecars.memory.briefing import TOKEN_BUDGET, memory_block, polecat_briefing, tokens
-from sidecars.memory.explain import explained, sessions_left
-from sidecars.memory.ranking import matching, rank, words
+from sidecars.memory.briefing import (
+    TOKEN_BUDGET,
+    explained,
+    matching,
+    memory_block,
+    polecat_briefing,
+    rank,
+    sessions_left,
+    tokens,
+    words,
+)
 from sidecars.memory.record import RELATIONSHIPS, Memory, Sidecar, empty_sidecar, iso
 from sidecars.style import STYLE_BLOCK
 

@@ -13,9 +13,8 @@ import pytest
 
 from sidecars.memory.sessions import Gains, SessionId, load, save
 from sidecars.memory.store import MemoryStore
-from sidecars.party.decision_record import FOLDER
 from sidecars.party.party import Party, end_party, start_party
-from sidecars.party.record import Contribution, PartyDecision, PartyRecord
+from sidecars.party.record import FOLDER, Contribution, PartyDecision, PartyRecord
 from tests.memory.files import validator
 from witness.clock import ManualClock
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecars.memory.store import MemoryStore
-from sidecars.party.decision_record import FOLDER, write_decision
 from sidecars.party.party import end_party, find_party, start_party, write_record
 from sidecars.party.reading import read_record
+from sidecars.party.record import FOLDER, write_decision
 from tests.memory.files import TEMPLATE, validator, write
 from witness.clock import ManualClock
 from witness.errors import DeclarationError, NotFoundError, UsageError

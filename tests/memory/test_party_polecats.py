@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sidecars.memory.store import MemoryStore
-from sidecars.party.decision_record import FOLDER
+from sidecars.party.record import FOLDER
 from tests.towns import make_town, supervised
 from witness.cli import main
 from witness.config.town import Town

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from sidecars.llm.client import Endpoint
 from sidecars.memory.model import AnthropicModel, ModelError, Tool
 from sidecars.memory.store import MemoryStore
-from sidecars.party.decision_record import FOLDER
 from sidecars.party.forms import WORDS, within_words
 from sidecars.party.party import start_party, write_record
 from sidecars.party.reading import read_record
-from sidecars.party.record import PartyRecord
+from sidecars.party.record import FOLDER, PartyRecord
 from sidecars.party.run import MOST_ROUNDS, PartyRun
 from tests.memory.files import validator
 from tests.memory.model_server import ModelServer

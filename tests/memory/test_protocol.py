@@ -10,11 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecars.memory.journal_entry import Entry, RuleError, entries_of, entry_to_line
 from sidecars.memory.lenient_reader import read_sidecar
 from sidecars.memory.operations import MEMORY_CAP, NEW_PER_SESSION, capped
 from sidecars.memory.protocol import OPERATIONS, apply, replay
-from sidecars.memory.record import Memory, Sidecar, empty_sidecar, iso, sameness, sidecar_to_json
+from sidecars.memory.record import (
+    Entry,
+    Memory,
+    RuleError,
+    Sidecar,
+    empty_sidecar,
+    entries_of,
+    entry_to_line,
+    iso,
+    sameness,
+    sidecar_to_json,
+)
 from tests.memory.files import validator
 from witness.errors import NotFoundError, UsageError
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from sidecars.memory.client_hooks import memory_hooks, on_event, with_memory_hooks
 from sidecars.memory.sessions import (
     Gains,
     SessionId,
@@ -16,7 +15,10 @@ from sidecars.memory.sessions import (
     environment,
     load,
     manual_session,
+    memory_hooks,
+    on_event,
     save,
+    with_memory_hooks,
 )
 from sidecars.memory.store import MemoryStore
 from witness.clock import ManualClock

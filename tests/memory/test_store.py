@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.memory.journal_entry import RuleError
 from sidecars.memory.lenient_reader import parse
-from sidecars.memory.lock import MemoryBusyError, foreign_locked, locked
-from sidecars.memory.store import MemoryFileError, MemoryStore
+from sidecars.memory.record import RuleError
+from sidecars.memory.store import MemoryBusyError, MemoryFileError, MemoryStore, foreign_locked, locked
 from tests.memory.files import MDAN, TEMPLATE, validator, write
 from witness.clock import ManualClock, SystemClock
 

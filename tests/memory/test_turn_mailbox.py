@@ -12,9 +12,8 @@ import pytest
 
 from sidecars.memory.learn import REMEMBER
 from sidecars.memory.model import ModelError
-from sidecars.memory.schema_check import described, faults
 from sidecars.memory.store import MemoryStore
-from sidecars.party.forms import decision_form, turn_form
+from sidecars.party.forms import decision_form, described, faults, turn_form
 from sidecars.party.party import start_party
 from sidecars.party.turn_mailbox import Table, TableSpeaker
 from witness.cli import main

@@ -36,7 +36,7 @@ def test_the_shortest_way(tmp_path: Path) -> None:
 
 
 def test_the_front_matter_is_right() -> None:
-    from sidecars.observer.context.front_matter import read_front_matter
+    from sidecars.observer.context.files import read_front_matter
 
     (rule,) = read_front_matter(block("yaml", "bad-input-is-422"), "page").rules
     assert rule.name == "bad-input-is-422"

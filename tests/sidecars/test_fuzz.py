@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sidecars.observer.judge.signal_tool import find_report
 from sidecars.observer.judge.verdict import Verdict, quoted_from
 from sidecars.observer.observe.events import EventReader
+from sidecars.observer.observe.pane import changed_share, squeeze
 from sidecars.observer.observe.screen import completed_actions, content_lines
-from sidecars.observer.observe.screen_diff import changed_share, squeeze
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecars.observer.context import Context
+from sidecars.observer.inject.deliver import FURTHER
 from sidecars.observer.inject.gate import Gates
-from sidecars.observer.inject.gather import FURTHER
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidecars.tuning.cases import CASES_FILE, load_cases
-from sidecars.tuning.evaluate import evaluate
+from sidecars.tuning.evaluate import CASES_FILE, evaluate, load_cases
 from sidecars.tuning.lint import lint
 from sidecars.type_reader.rule_reader import SHIPPED
 from sidecars.type_reader.sidecar_type import variant

@@ -210,7 +210,7 @@ def _learned(store: MemoryStore, agent: str, transcript: Path) -> Any:
 @project_option
 def hook(agent: str, project: Path | None) -> None:
     """What the client's SessionStart, PreCompact and SessionEnd run; their JSON comes on stdin."""
-    from sidecars.memory.client_hooks import on_event
+    from sidecars.memory.sessions import on_event
 
     try:
         event = json.loads(sys.stdin.read())

@@ -47,7 +47,7 @@ def list_agents(project: Path | None, as_json: bool) -> None:
 @json_option
 def show(agent: str, project: Path | None, as_json: bool) -> None:
     """Print AGENT's memory as a table."""
-    from sidecars.memory.ranking import rank
+    from sidecars.memory.briefing import rank
     from sidecars.memory.record import RELATIONSHIPS, sidecar_to_json
 
     sidecar = known(open_store(project), agent)
@@ -96,8 +96,8 @@ def forget(
     as_json: bool,
 ) -> None:
     """Forget memories IDS, or those that --query finds."""
+    from sidecars.memory.briefing import matching
     from sidecars.memory.operations import find_memory
-    from sidecars.memory.ranking import matching
 
     if bool(ids) + bool(query) + undo != 1:
         raise UsageError("say which memories to forget: their ids, or --query, or --undo")
@@ -148,7 +148,7 @@ def export(agent: str, file: Path | None, project: Path | None) -> None:
 @project_option
 def import_file(agent: str, file: Path, session: str, project: Path | None) -> None:
     """Take the memories of FILE (a memory file, or a list in JSON or markdown) into AGENT's."""
-    from sidecars.memory.importing import read_import
+    from sidecars.memory.lenient_reader import read_import
 
     store = open_store(project)
     try:
@@ -168,7 +168,7 @@ def import_file(agent: str, file: Path, session: str, project: Path | None) -> N
 @json_option
 def explain(agent: str, given: str | None, task: str, project: Path | None, as_json: bool) -> None:
     """Say where each memory came from and why it ranks where it does."""
-    from sidecars.memory.explain import explained
+    from sidecars.memory.briefing import explained
     from sidecars.memory.operations import find_memory
 
     sidecar = known(open_store(project), agent)

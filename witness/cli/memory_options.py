@@ -104,9 +104,8 @@ def memory_provider(agent: str, group: GroupId, workdir: Path, task: str) -> Mem
         UsageError: the agent's name is not usable.
         WitnessError: the memory is out of reach.
     """
-    from sidecars.memory.client_hooks import with_memory_hooks
     from sidecars.memory.paths import check_agent, find_root
-    from sidecars.memory.sessions import briefing, environment
+    from sidecars.memory.sessions import briefing, environment, with_memory_hooks
 
     check_agent(agent)
     root = find_root(workdir)

@@ -19,8 +19,7 @@ from witness.errors import NotFoundError, TownNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from sidecars.observer.observe.recorded import RecordedEvent
-    from sidecars.tuning.cases import Case
-    from sidecars.tuning.evaluate import Score
+    from sidecars.tuning.evaluate import Case, Score
     from sidecars.tuning.replay import Replay
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -149,8 +148,7 @@ def eval_command(cases: str, judge: str, compare: tuple[str, str] | None, as_jso
 
     CASES is a file of cases, or the name of a type that ships some.
     """
-    from sidecars.tuning.cases import CASES_FILE, load_cases
-    from sidecars.tuning.evaluate import evaluate
+    from sidecars.tuning.evaluate import CASES_FILE, evaluate, load_cases
     from sidecars.type_reader.sidecar_type import variant
     from sidecars.type_reader.type_loader import load_type
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.observer.context.context import Context
-from sidecars.observer.context.files import find, read_text, title, within
-from sidecars.observer.context.front_matter import read_front_matter
+from sidecars.observer.context.files import find, read_front_matter, read_text, title, within
 from sidecars.observer.context.issue import add_issue
 from sidecars.observer.context.mcp_listing import describe_servers
 from sidecars.observer.context.project_names import offered

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.observer.context.context import Context
-from sidecars.observer.context.files import is_glob, read_text, within
-from sidecars.observer.context.front_matter import read_front_matter
+from sidecars.observer.context.files import is_glob, read_front_matter, read_text, within
 from witness.assignment import Assignment
 
 _BEAD = re.compile(r"[a-z][a-z0-9]*-[a-z0-9.]+")

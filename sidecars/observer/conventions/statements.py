@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sidecars.observer.conventions.places import Places, blanked, places_of
-from sidecars.observer.conventions.polarity import ALLOWS, ASKS, FORBIDS, Polarity, polarity_of
 from sidecars.observer.conventions.sentences import Sentence, spans
 from sidecars.observer.conventions.spans import Found, rules_of_span
-from sidecars.observer.conventions.vocabulary import Concern, vocabulary
+from sidecars.observer.conventions.vocabulary import ALLOWS, ASKS, FORBIDS, Concern, Polarity, polarity_of, vocabulary
 from sidecars.type_reader.sidecar_type import Confidence, Rule
 
 _LONGEST = 1_500

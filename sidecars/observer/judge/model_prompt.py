@@ -9,8 +9,7 @@ from typing import Any
 from sidecars.llm.prices import price
 from sidecars.observer.context.context import Context
 from sidecars.observer.judge.signal_tool import TOOL, tool
-from sidecars.observer.observe.observation import Observation
-from sidecars.observer.observe.sanitize import excerpt
+from sidecars.observer.observe.observation import Observation, excerpt
 from sidecars.style import STYLE_BLOCK
 from sidecars.type_reader.sidecar_type import SidecarType
 

@@ -8,10 +8,8 @@ from itertools import product
 
 from sidecars.observer.context.context import Context
 from sidecars.observer.context.project_names import code_of, comments_of, defined_anew, new_definitions
-from sidecars.observer.judge.action_conditions import action_conditions
-from sidecars.observer.judge.path_matcher import PathSet, path_set
-from sidecars.observer.judge.template import fill
-from sidecars.observer.judge.verdict import Verdict
+from sidecars.observer.judge.action_conditions import PathSet, action_conditions, path_set
+from sidecars.observer.judge.verdict import Verdict, fill
 from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Rule, tool_filter
 from witness.expressions import Expression

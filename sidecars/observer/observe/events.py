@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sidecars.observer.observe.client_calls import PROMPTED, Call, folder_before, read_call
-from sidecars.observer.observe.observation import Observation
-from sidecars.observer.observe.sanitize import excerpt, plain, without_own_words
+from sidecars.observer.observe.observation import Observation, excerpt, plain, without_own_words
 from sidecars.syntax.shell import ShellReading, read_shell
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent

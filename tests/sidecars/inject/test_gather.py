@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecars.observer.inject.gather import FURTHER, gather
+from sidecars.observer.inject.deliver import FURTHER, gather
 from witness.journal import Decision, Subject
 
 CHANGED = Decision("d", "run", "scope", 1_000.0, 0.0, "refused", rule="edited", about="main", acted=1_000.0)

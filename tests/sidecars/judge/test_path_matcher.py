@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.observer.judge.path_matcher import PathSet, path_set
+from sidecars.observer.judge.action_conditions import PathSet, path_set
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from sidecars.observer.judge.rate_limit import BURST, Pace
+from sidecars.observer.judge.asking import BURST, Pace
 from witness.clock import ManualClock
 from witness.journal import Decision, Journal, Usage
 

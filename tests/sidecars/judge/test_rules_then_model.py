@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sidecars.observer.context import Context
 from sidecars.observer.inject.deliver import compose
+from sidecars.observer.judge.model import CombinedJudge
 from sidecars.observer.judge.rules import RulesJudge
-from sidecars.observer.judge.rules_then_model import CombinedJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence, Rule

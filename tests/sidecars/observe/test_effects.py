@@ -13,8 +13,7 @@ from sidecars.observer.observe.event_source import EventWatch
 from sidecars.observer.observe.events import EventReader
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent, read_events
-from sidecars.tuning.cases import Case, load_cases
-from sidecars.tuning.evaluate import evaluate
+from sidecars.tuning.evaluate import Case, evaluate, load_cases
 from sidecars.tuning.replay import replay
 from sidecars.type_reader.type_loader import load_type
 from tests.events.looked import Looked

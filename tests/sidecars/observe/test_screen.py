@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sidecars.observer.observe.pane import changed_share, new_lines, squeeze
 from sidecars.observer.observe.screen import completed_actions, content_lines, is_structured
-from sidecars.observer.observe.screen_diff import changed_share, new_lines, squeeze
 
 RULE = "─" * 60
 BOX = f"{RULE}\n❯ \n{RULE}\n  ⏵⏵ accept edits on (shift+tab to cycle)"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sidecars.observer.context import gather
 from sidecars.observer.factory import Components
+from sidecars.observer.judge.model import CombinedJudge
 from sidecars.observer.judge.rules import RulesJudge
-from sidecars.observer.judge.rules_then_model import CombinedJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent
