@@ -159,3 +159,10 @@ def test_each_run_has_a_copy_and_the_callers_own_folders_stay(tmp_path: Path) ->
     server = (mine / "hooks" / "server.js").read_text()
     assert "gt_mod.py" in server
     assert "BAND = true" in server
+
+
+def test_a_client_too_old_for_hooks_is_told(tmp_path: Path, environ: dict[str, str]) -> None:
+    installed(tmp_path, "1.0.30")
+    found = choose(["claude"], tmp_path, environ)
+    assert found.channel is Channel.PANE
+    assert "1.0.30 knows no hooks" in found.reason

@@ -22,10 +22,19 @@ from witness.files import read_json
 
 #: The first version that runs mods without being asked to.
 MODS_SINCE = (2, 1, 287)
+#: The first version that runs hooks at all.
+HOOKS_SINCE = (1, 0, 38)
 #: The oldest version tried whose hook entries may hold ``args``; 2.1.49 is known to run the program bare.
 ARGS_SINCE = (2, 1, 197)
 #: Seconds after the spawn in which a client that has hooks has run the first of them, or waits for a person.
 PATIENCE = 15.0
+# (since which version, its channel, what it lacks), the newest first.
+_SINCE: tuple[tuple[tuple[int, ...], Channel, str], ...] = (
+    (MODS_SINCE, Channel.MOD, ""),
+    (ARGS_SINCE, Channel.HOOKS, f"knows no mods ({'.'.join(map(str, MODS_SINCE))} does)"),
+    (HOOKS_SINCE, Channel.HOOKS_STRING, "may not know args in a hook's entry"),
+    ((), Channel.PANE, f"knows no hooks ({'.'.join(map(str, HOOKS_SINCE))} does): update it"),
+)
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _EXECUTABLES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
@@ -81,12 +90,8 @@ def choose(argv: Sequence[str], workdir: Path, environ: Mapping[str, str]) -> Ch
     if not found:
         return Choice(Channel.HOOKS_STRING, "", "the client's version could not be read")
     version = tuple(int(number) for number in found.split("."))
-    if version >= MODS_SINCE:
-        return Choice(Channel.MOD, found)
-    since = ".".join(map(str, MODS_SINCE))
-    if version >= ARGS_SINCE:
-        return Choice(Channel.HOOKS, found, f"{found} knows no mods ({since} does)")
-    return Choice(Channel.HOOKS_STRING, found, f"{found} may not know args in a hook's entry")
+    _, channel, lack = next(row for row in _SINCE if version >= row[0])
+    return Choice(channel, found, f"{found} {lack}" if lack else "")
 
 
 def client_version(argv: Sequence[str], environ: Mapping[str, str]) -> str:

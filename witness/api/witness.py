@@ -145,6 +145,7 @@ class Witness:
         memory: str = "",
         memory_provider: MemoryProvider | None = None,
         witness: bool = True,
+        accept_folder: bool = False,
     ) -> SpawnResult:
         """Spawn a polecat with its sidecars.
 
@@ -162,6 +163,7 @@ class Witness:
             memory: name of the agent whose memory it is given.
             memory_provider: how memories are opened.
             witness: start the town's Witness when none runs.
+            accept_folder: answer the client's question about its folder beforehand, in the client's own way.
 
         Raises:
             DeclarationError: something declared is wrong; nothing was started.
@@ -184,6 +186,7 @@ class Witness:
                 issue=issue,
                 memory=memory,
                 memory_provider=memory_provider,
+                accept_folder=accept_folder,
             )
         )
 
@@ -196,6 +199,8 @@ class Witness:
             self.town.remember_tmux()
             self._reconciler.close()
             self._reconciler = Reconciler(self.town, self.journal, self._clock, self._outer)
+        if prepared.folder:
+            prepared.folder.record()
         return Spawner(self._reconciler, self._outer).spawn(prepared, witness=order.witness)
 
     # -- look ---------------------------------------------------------------------------------------------------------

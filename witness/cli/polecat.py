@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from witness.api import NukeResult, Witness
-from witness.cli.context import ask_for_force, print_json, since_when, tell_withheld
+from witness.cli.context import ask_for_force, print_json, since_when
 from witness.cli.gas_town import nuke_there
-from witness.cli.memory_options import memory_provider
+from witness.cli.spawn import spawn
 from witness.cli.tables import group_rows, show_groups, write_lines
 from witness.config.town import Town
-from witness.errors import TownNotFoundError, UsageError
-from witness.launch.spawn_request import SpawnRequest
+from witness.errors import UsageError
 from witness.state.history import event_line
 
 
@@ -28,93 +22,7 @@ def polecat() -> None:
     """Spawn, list and nuke polecats with their sidecars."""
 
 
-def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    variables = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--var {value!r}: write it as NAME=VALUE")
-        variables[name] = text
-    return variables
-
-
-@polecat.command(
-    epilog="Examples:\n\n"
-    "  gt polecat spawn toast --molecule mol-demo\n\n"
-    "  gt polecat spawn toast --sidecars specs:docs/api-spec.md,scope --task 'Fix the order check'\n\n"
-    "  gt polecat spawn toast --agent 'codex --full-auto'"
-)
-@click.argument("name")
-@click.option("--rig", default="", help="The rig; that of the working directory when not given.")
-@click.option("--workdir", type=click.Path(path_type=Path), help="Where the agent works (default: here).")
-@click.option("--molecule", default="", metavar="FILE|NAME", help="The molecule that declares the sidecars.")
-@click.option("--sidecars", default=None, metavar="SPEC", help="type[:argument] by comma; beats the molecule's.")
-@click.option("--var", "variables", multiple=True, callback=_variables, metavar="K=V", help="A molecule variable.")
-@click.option("--task", default="", help="What is to be done, as text.")
-@click.option("--issue", default="", metavar="ID|FILE", help="What is to be done, as an issue's file or id.")
-@click.option("--agent", default="", metavar="CMD", help="The agent's command (default: claude).")
-@click.option("--memory", default="", metavar="AGENT", help="Give it this agent's memory.")
-@click.option("--no-witness", is_flag=True, help="Do not start the Witness; sidecars are not respawned then.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def spawn(
-    name: str,
-    rig: str,
-    workdir: Path | None,
-    molecule: str,
-    sidecars: str | None,
-    variables: dict[str, str],
-    task: str,
-    issue: str,
-    agent: str,
-    memory: str,
-    no_witness: bool,
-    as_json: bool,
-) -> None:
-    """Start a polecat NAME in its own tmux session, with its sidecars."""
-    if task and issue:
-        raise UsageError("--task and --issue both say what is to be done: give one of them")
-    from sidecars.observer.factory import mute_reason
-
-    order = SpawnRequest(
-        name,
-        rig,
-        workdir,
-        molecule,
-        sidecars,
-        variables,
-        task,
-        agent,
-        not no_witness,
-        issue=issue,
-        memory=memory,
-        memory_provider=memory_provider,
-        check=mute_reason,
-    )
-    with undone_when_told_to_end(), Witness(_town_for(workdir)) as witness:
-        spawned = witness.spawn_request(order)
-    tell_withheld(spawned.withheld)
-    if as_json:
-        print_json(spawned.as_json())
-        return
-    click.echo(f"{spawned.group.address} runs in session {spawned.session} (agent {spawned.agent.pid})")
-    if spawned.channel.reason:
-        click.echo(f"  channel {spawned.channel.channel}: {spawned.channel.reason}")
-    click.echo(f"  watch it: gt attach {spawned.group.address}")
-    for sidecar in spawned.sidecars:
-        pid = sidecar.process.pid if sidecar.process else "-"
-        click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))
-        if reason := spawned.mute.get(sidecar.name):
-            click.echo(f"    it can never speak: {reason}")
-
-
-def _town_for(workdir: Path | None) -> Town:
-    """The town that the caller stands in; outside of any, the one that the polecat is to work in."""
-    try:
-        return Town.find()
-    except TownNotFoundError:
-        if workdir is None:
-            raise
-        return Town.find(workdir)
+polecat.add_command(spawn)
 
 
 @polecat.command(name="list", epilog="Examples:\n\n  gt polecat list\n\n  gt polecat list --all --since 24h")
@@ -214,27 +122,3 @@ def reset(name: str, sidecar: str) -> None:
 
 
 # A command that is told to end while it is at work undoes what it has begun.
-
-# What `timeout`, a shutdown and a closed terminal send; Ctrl-C is an exception of Python's own.
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-
-
-def _leave(number: int, _: FrameType | None) -> NoReturn:
-    # The clean-up takes a moment, and is not to be cut off by the same signal coming twice.
-    for each in _SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
-    sys.exit(128 + number)
-
-
-@contextmanager
-def undone_when_told_to_end() -> Iterator[None]:
-    """Turn TERM and HUP into an exception here, so that what was started half-way is ended as after Ctrl-C."""
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # nohup
-            signal.signal(number, _leave)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)

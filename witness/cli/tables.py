@@ -36,7 +36,7 @@ _COLOUR = {
     "LOST": "red",
 }
 # What an agent waits at, in words.
-_PLACES = {
+PLACES = {
     "trust": "waits at the folder dialog",
     "login": "waits for a login",
     "onboarding": "waits at the first-start dialogs",
@@ -79,7 +79,7 @@ def activity_words(state: Mapping[str, Any]) -> str:
     waiting = state["waiting"]
     if waiting:
         since = f" for {length(time.time() - wall_of(waiting['since']))}" if waiting["since"] else ""
-        return f"{_PLACES.get(waiting['for'], 'waits')}{since}" + (
+        return f"{PLACES.get(waiting['for'], 'waits')}{since}" + (
             f": {waiting['question']}" if waiting["question"] else ""
         )
     if state["activity"] == "unknown":

@@ -85,6 +85,8 @@ class Settings:
         unheeded_limit: a rule is silent once more than this share of its remarks (of five at least) was not heeded; 1
             lets it speak on.
         types: overrides of sidecar types, ``{type: {field: value}}``.
+        folders: whether a spawn answers the client's question about its folder beforehand: ``ask`` (the person at the
+            terminal), ``accept``, ``never``.
         trust: folders whose projects may declare whatever they like of sidecar types, relative to the town's root.
     """
 
@@ -120,6 +122,7 @@ class Settings:
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     unheeded_limit: float = 1.0
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    folders: str = "ask"
     trust: tuple[str, ...] = ()
 
 
@@ -142,7 +145,10 @@ _DURATIONS = frozenset(
     ]
 )
 _SHORTEST_INTERVAL = 0.01
-_CONTAINMENT = ("auto", "reaper", "cgroup")
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "containment": ("auto", "reaper", "cgroup"),
+    "folders": ("ask", "accept", "never"),
+}
 
 
 _PRICES = frozenset(["input", "output", "written", "cached"])
@@ -198,8 +204,8 @@ def _convert(name: str, value: Any) -> Any:
         raise ValueError(f"expected {type(default).__name__}, got {value!r}")
     if isinstance(value, int | float) and not 0 <= value < math.inf:
         raise ValueError("must not be negative" if value < 0 else f"{value!r} is no limit")
-    if name == "containment" and value not in _CONTAINMENT:
-        raise ValueError(f"one of {', '.join(_CONTAINMENT)}, not {value!r}")
+    if value not in (choices := _CHOICES.get(name, (value,))):
+        raise ValueError(f"one of {', '.join(choices)}, not {value!r}")
     return value
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from witness.config.town import Town
-from witness.doctor import leftover_checks, prerequisites, runtime, town_checks
+from witness.doctor import client_checks, leftover_checks, prerequisites, runtime, town_checks
 from witness.doctor.finding import Finding, Level, fault
 from witness.errors import WitnessError
 
@@ -54,6 +54,7 @@ def examine(examination: Examination) -> list[Finding]:
     """Make every check; one that fails itself is a finding too."""
     findings = [*prerequisites.check_python(), *prerequisites.check_tmux_program()]
     findings += prerequisites.check_agent(examination.environ)
+    findings += client_checks.check_client(examination.start, examination.environ)
     findings += town_checks.check_place(examination.town, examination.start, examination.real_gt, examination.environ)
     town = examination.town
     if town is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from witness.agents.folder_dialog import FolderDialog, folder_dialog
 from witness.assignment import Assignment
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
@@ -69,6 +70,8 @@ class SpawnRequest:
         memory: name of the agent whose memory it is given; empty for the molecule's ``memory`` variable, or none.
         memory_provider: how memories are opened; the command line gives the one of ``sidecars.memory``.
         check: looks at each sidecar before anything starts; the command line gives the one of ``sidecars.observer``.
+        accept_folder: answer the client's question about its folder beforehand.
+        ask_folder: asks a person whether to; for the setting ``folders: ask``.
     """
 
     polecat: str
@@ -84,6 +87,8 @@ class SpawnRequest:
     memory: str = ""
     memory_provider: MemoryProvider | None = None
     check: SidecarCheck | None = None
+    accept_folder: bool = False
+    ask_folder: Callable[[FolderDialog], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ class SpawnPlan:
 
     Args:
         mute: why a sidecar could never speak, by its name.
+        folder: the client's question about its folder that is to be answered beforehand; None for none.
     """
 
     group: GroupId
@@ -106,6 +112,7 @@ class SpawnPlan:
     memory_provider: MemoryProvider | None
     settings: Settings
     mute: Mapping[str, str] = field(default_factory=dict)
+    folder: FolderDialog | None = None
 
     @property
     def specs(self) -> tuple[SidecarSpec, ...]:
@@ -156,14 +163,11 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         for spec in sidecars.specs:
             definition = sidecars.definitions[spec.type].to_json()
             assignment = _assignment(town, group, workdir, spec, task.text, variables, definition)
-            try:
-                mute[spec.name] = order.check(assignment)
-            except DeclarationError as error:
-                problems += [problem for problem in error.problems if problem not in problems]
-            except UsageError as error:
-                problems.append(Problem(str(error), "--sidecars"))
+            mute[spec.name], faults = _checked(order.check, assignment)
+            problems += [problem for problem in faults if problem not in problems]
     if problems:
         raise DeclarationError(problems)
+    folder = _folder(order, settings, argv, workdir)
     return SpawnPlan(
         group,
         session,
@@ -177,7 +181,40 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         order.memory_provider,
         settings,
         {name: reason for name, reason in mute.items() if reason},
+        folder,
     )
+
+
+def _checked(check: SidecarCheck, assignment: Assignment) -> tuple[str, Sequence[Problem]]:
+    """(why a sidecar could never speak, what is wrong with it)."""
+    try:
+        return check(assignment), ()
+    except DeclarationError as error:
+        return "", error.problems
+    except UsageError as error:
+        return "", [Problem(str(error), "--sidecars")]
+
+
+def _folder(order: SpawnRequest, settings: Settings, argv: tuple[str, ...], workdir: Path) -> FolderDialog | None:
+    """The client's question about its folder, when it is to be answered beforehand.
+
+    Raises:
+        UsageError: it is wanted and forbidden, or it cannot be done.
+    """
+    if settings.folders == "never":
+        if order.accept_folder:
+            raise UsageError("--accept-folder: the settings say folders: never; answer the client's dialog yourself")
+        return None
+    wanted = order.accept_folder or settings.folders == "accept"
+    if not wanted and order.ask_folder is None:
+        return None
+    try:
+        dialog = folder_dialog(argv, workdir, os.environ)
+    except UsageError:
+        if wanted:
+            raise
+        return None  # the client itself will say what is wrong with its file
+    return dialog if dialog and (wanted or (order.ask_folder and order.ask_folder(dialog))) else None
 
 
 def _assignment(

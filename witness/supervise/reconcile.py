@@ -15,6 +15,7 @@ from witness.journal import Journal
 from witness.launch.sidecar_pool import SidecarPool
 from witness.nuke.terminate import TerminationResult
 from witness.supervise.actions import MoveMember
+from witness.supervise.channel_watch import ChannelWatch
 from witness.supervise.delivery_round import Deliveries
 from witness.supervise.executor import Executor, PatrolResult
 from witness.supervise.plan import plan
@@ -53,6 +54,7 @@ class Reconciler:
         settings = self.observer.settings("")
         self.nursery = SidecarPool(town.runtime, settings.key_env, outer, exported_key(settings))
         self.deliveries = Deliveries(town, journal, self.tmux, clock)
+        self.channels = ChannelWatch(town, journal, self.tmux, clock)
         self.actor = Executor(town, journal, self.tmux, self.nursery, clock)
         self.follower = Follower(town, journal, self.tmux, clock)
 
@@ -83,7 +85,9 @@ class Reconciler:
         over = [(run, reason) for run, reason in self.follower.look(outcome.errors, wait=wait) if run not in nukes]
         runs = {run for run, _ in over}
         snapshot = self.observer.look(nukes, late=late)
-        outcome.errors.extend(self.deliveries.settle([fact.group for fact in snapshot.groups]))
+        groups = [fact.group for fact in snapshot.groups]
+        outcome.errors.extend(self.deliveries.settle(groups))
+        self.channels.look(groups)
         ends = self._decide(snapshot, {*nukes, *runs}, outcome)
         return len(snapshot.groups), over + [(run, reason) for run, reason in ends if run not in runs]
 

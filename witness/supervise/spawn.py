@@ -58,6 +58,7 @@ class SpawnResult:
         channel: how its client is to record events and tell it something; not proven yet.
         withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
         mute: why a sidecar can never speak as it is declared, by its name.
+        accepted: the client's question about its folder that was answered beforehand, and where; empty for none.
     """
 
     group: GroupId
@@ -67,6 +68,7 @@ class SpawnResult:
     channel: Choice
     withheld: tuple[str, ...] = ()
     mute: Mapping[str, str] = field(default_factory=dict)
+    accepted: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The form that ``gt polecat spawn --json`` promises."""
@@ -135,7 +137,14 @@ class Spawner:
         members = self._journal.members.of(run)
         sidecars = tuple(member for member in members if member.kind is MemberKind.SIDECAR)
         return SpawnResult(
-            prepared.group, prepared.session, started.agent, sidecars, choice, prepared.sidecars.withheld, prepared.mute
+            prepared.group,
+            prepared.session,
+            started.agent,
+            sidecars,
+            choice,
+            prepared.sidecars.withheld,
+            prepared.mute,
+            str(prepared.folder or ""),
         )
 
     def _record(self, prepared: SpawnPlan) -> None:

@@ -1,0 +1,196 @@
+"""``gt polecat spawn``: one polecat with its sidecars, and what its agent shows first."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from witness.agents.clients import ANY, client_for
+from witness.agents.folder_dialog import FolderDialog
+from witness.agents.screen import WaitsFor
+from witness.api import Witness
+from witness.cli.context import print_json, tell_withheld
+from witness.cli.memory_options import memory_provider
+from witness.cli.tables import PLACES
+from witness.config.town import Town
+from witness.errors import TownNotFoundError, UsageError, WitnessError
+from witness.launch.spawn_request import SpawnRequest
+from witness.state.first_sight import PATIENCE, FirstSight, Sight, first_sight
+from witness.supervise.spawn import SpawnResult
+
+# What `timeout`, a shutdown and a closed terminal send; Ctrl-C is an exception of Python's own.
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    variables = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--var {value!r}: write it as NAME=VALUE")
+        variables[name] = text
+    return variables
+
+
+@click.command(
+    epilog="Examples:\n\n"
+    "  gt polecat spawn toast --molecule mol-demo\n\n"
+    "  gt polecat spawn toast --sidecars specs:docs/api-spec.md,scope --task 'Fix the order check'\n\n"
+    "  gt polecat spawn toast --agent 'codex --full-auto'"
+)
+@click.argument("name")
+@click.option("--rig", default="", help="The rig; that of the working directory when not given.")
+@click.option("--workdir", type=click.Path(path_type=Path), help="Where the agent works (default: here).")
+@click.option("--molecule", default="", metavar="FILE|NAME", help="The molecule that declares the sidecars.")
+@click.option("--sidecars", default=None, metavar="SPEC", help="type[:argument] by comma; beats the molecule's.")
+@click.option("--var", "variables", multiple=True, callback=_variables, metavar="K=V", help="A molecule variable.")
+@click.option("--task", default="", help="What is to be done, as text.")
+@click.option("--issue", default="", metavar="ID|FILE", help="What is to be done, as an issue's file or id.")
+@click.option("--agent", default="", metavar="CMD", help="The agent's command (default: claude).")
+@click.option("--memory", default="", metavar="AGENT", help="Give it this agent's memory.")
+@click.option(
+    "--accept-folder", is_flag=True, help="Answer the client's question about the folder, for this folder only."
+)
+@click.option("--no-wait", is_flag=True, help="Do not wait until the agent shows a prompt, work or a dialog.")
+@click.option("--no-witness", is_flag=True, help="Do not start the Witness; sidecars are not respawned then.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def spawn(
+    name: str,
+    rig: str,
+    workdir: Path | None,
+    molecule: str,
+    sidecars: str | None,
+    variables: dict[str, str],
+    task: str,
+    issue: str,
+    agent: str,
+    memory: str,
+    accept_folder: bool,
+    no_wait: bool,
+    no_witness: bool,
+    as_json: bool,
+) -> None:
+    """Start a polecat NAME in its own tmux session, with its sidecars.
+
+    It returns when the agent shows its prompt, works, waits at a dialog or has ended; after 10 s at the latest.
+    """
+    if task and issue:
+        raise UsageError("--task and --issue both say what is to be done: give one of them")
+    from sidecars.observer.factory import mute_reason
+
+    order = SpawnRequest(
+        name,
+        rig,
+        workdir,
+        molecule,
+        sidecars,
+        variables,
+        task,
+        agent,
+        not no_witness,
+        issue=issue,
+        memory=memory,
+        memory_provider=memory_provider,
+        check=mute_reason,
+        accept_folder=accept_folder,
+        ask_folder=None if as_json or not _at_terminal() else _ask_folder,
+    )
+    with Witness(_town_for(workdir)) as witness:
+        with undone_when_told_to_end():
+            spawned = witness.spawn_request(order)
+        tell_withheld(spawned.withheld)
+        if spawned.accepted:
+            click.echo(f"gt: accepted {spawned.accepted}", err=True)
+        if not as_json:
+            _tell_spawned(spawned)
+        sight = None if no_wait else _first_sight(witness, spawned)
+    if as_json:
+        first = {"first": sight.as_json()} if sight else {}
+        print_json({**spawned.as_json(), **first})
+    elif sight:
+        _tell_sight(spawned, sight)
+    if sight and sight.saw is Sight.ENDED:
+        raise WitnessError(f"{spawned.group.address} {sight.ended}: see gt peek {spawned.group.polecat}")
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask_folder(dialog: FolderDialog) -> bool:
+    brings = f" It brings {', '.join(dialog.brings)}, which {dialog.client} obeys then." if dialog.brings else ""
+    click.echo(f"{dialog.client} will ask whether you trust {dialog.folder}.{brings}")
+    return click.confirm(f"Record it now, for this folder only ({dialog.entry} in {dialog.path})?", default=False)
+
+
+def _tell_spawned(spawned: SpawnResult) -> None:
+    click.echo(f"{spawned.group.address} runs in session {spawned.session} (agent {spawned.agent.pid})")
+    if spawned.channel.reason:
+        click.echo(f"  channel {spawned.channel.channel}: {spawned.channel.reason}")
+    click.echo(f"  watch it: gt attach {spawned.group.address}")
+    for sidecar in spawned.sidecars:
+        pid = sidecar.process.pid if sidecar.process else "-"
+        click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))
+        if reason := spawned.mute.get(sidecar.name):
+            click.echo(f"    it can never speak: {reason}")
+
+
+def _first_sight(witness: Witness, spawned: SpawnResult) -> FirstSight | None:
+    """What the agent shows first; None for a client whose screen nobody knows."""
+    group = witness.journal.groups.get(spawned.group.run)
+    if group is None or client_for(group.agent) is ANY:
+        return None
+    return first_sight(witness.town, witness.journal, group, spawned.agent)
+
+
+def _tell_sight(spawned: SpawnResult, sight: FirstSight) -> None:
+    """Say what the agent does now, and what a person has to do about it."""
+    client, name = sight.client, spawned.group.polecat
+    if sight.saw is Sight.DIALOG and sight.waiting:
+        waits = PLACES.get(sight.waiting.reason, "waits")
+        asks = f": {sight.waiting.question}" if sight.waiting.question else ""
+        accept = ", or nuke it and spawn again with --accept-folder" if sight.waiting.reason == WaitsFor.TRUST else ""
+        click.echo(f"  it {waits} of {client}{asks}")
+        click.echo(f"  answer it: gt attach {name}{accept}")
+    elif sight.saw is Sight.NOTHING:
+        click.echo(f"  {client} has shown nothing known within {PATIENCE:.0f} s: gt peek {name} shows its screen")
+    elif sight.saw is not Sight.ENDED:
+        click.echo(f"  {client} {'works' if sight.saw is Sight.WORK else 'is at its prompt'}")
+
+
+def _town_for(workdir: Path | None) -> Town:
+    """The town that the caller stands in; outside of any, the one that the polecat is to work in."""
+    try:
+        return Town.find()
+    except TownNotFoundError:
+        if workdir is None:
+            raise
+        return Town.find(workdir)
+
+
+def _leave(number: int, _: FrameType | None) -> NoReturn:
+    # The clean-up takes a moment, and is not to be cut off by the same signal coming twice.
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+@contextmanager
+def undone_when_told_to_end() -> Iterator[None]:
+    """Turn TERM and HUP into an exception here, so that what was started half-way is ended as after Ctrl-C."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
