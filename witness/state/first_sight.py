@@ -11,11 +11,10 @@ from witness.agents.screen import read_prompt, read_trouble
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.journal import Group, Journal, MemberKind
-from witness.process.exit_watch import wait_gone
-from witness.process.identity import ProcessId
-from witness.state.activity import Screen, activity_of
+from witness.process import ProcessId
+from witness.process.exits import wait_gone
+from witness.state.activity import Screen, activity_of, last_events
 from witness.state.ended import ended_state
-from witness.state.last_events import last_events
 from witness.state.records import ActivityKind, Waiting
 from witness.tmux import Tmux
 
