@@ -26,6 +26,8 @@ _MOST_WAITING = 100
 # An age is told once so many steps have followed, or, where they were not counted, after so many seconds.
 _STEPS, _LONG = 2, 10.0
 _REMEMBERED_STEPS = 1_000
+# So many earlier remarks are shown to a judge.
+_REMEMBERED_REMARKS = 20
 
 
 class DecisionPipeline:
@@ -144,7 +146,8 @@ class DecisionPipeline:
             self._waiting.clear()
             return self._record([], [], position)
         asked, self._waiting = self._waiting, []
-        self._asking.ask(asked)
+        said = self._journal.decisions.said(self._assignment.group.run)
+        self._asking.ask(asked, [each.words for each in said[-_REMEMBERED_REMARKS:]])
         return self._answered(position)
 
     def end_turn(self) -> list[Decision]:

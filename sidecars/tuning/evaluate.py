@@ -152,6 +152,7 @@ class Result:
         dollars: what it cost.
         judged: who has judged; without a key a type that wants a model runs on its rules.
         lack: why it was not who was asked for, empty when it was.
+        shown: the model that has judged had it among its near misses, so it counts for nothing.
     """
 
     case: Case
@@ -161,6 +162,7 @@ class Result:
     dollars: float
     judged: str = ""
     lack: str = ""
+    shown: bool = False
 
     @property
     def right(self) -> bool:
@@ -178,7 +180,12 @@ class Score:
     results: tuple[Result, ...]
 
     def _count(self, *, spoke: bool, signal: bool) -> int:
-        return sum(each.spoke is spoke and each.case.signal is signal for each in self.results)
+        return sum(each.spoke is spoke and each.case.signal is signal for each in self.counted)
+
+    @property
+    def counted(self) -> tuple[Result, ...]:
+        """All but those whose answer the judge was given."""
+        return tuple(each for each in self.results if not each.shown)
 
     @property
     def precision(self) -> float:
@@ -239,6 +246,7 @@ def _run(case: Case, kind: SidecarType, settings: Settings) -> Result:
         dollars=done.dollars,
         judged=parts.kind.judge,
         lack=parts.lack if parts.kind.judge != kind.judge else "",
+        shown=parts.kind.asks_model and case.name in {each.case for each in kind.near_misses},
     )
 
 
@@ -259,10 +267,10 @@ class _Timed:
         finally:
             self.seconds += self._clock.monotonic() - began
 
-    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+    def judge(self, seen: Sequence[Observation], said: Sequence[str] = ()) -> list[Verdict]:
         began = self._clock.monotonic()
         try:
-            return self._judge.judge(seen)
+            return self._judge.judge(seen, said)
         finally:
             self.seconds += self._clock.monotonic() - began
 

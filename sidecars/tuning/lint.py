@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sidecars.llm.prices import price
 from sidecars.observer.inject.deliver import LONGEST
-from sidecars.observer.judge.verdict import placeholders
-from sidecars.type_reader.sidecar_type import Rule, SidecarType
+from sidecars.observer.judge.verdict import placeholders, stands_in
+from sidecars.tuning.evaluate import CASES_FILE, load_cases
+from sidecars.type_reader.sidecar_type import NearMiss, Rule, SidecarType
 from sidecars.type_reader.type_loader import load_type
 from witness.errors import Problem, UsageError
 
@@ -60,12 +61,15 @@ def lint(place: str, town: Path | None = None, rig: str = "", workdir: Path | No
 
 
 def _warnings(kind: SidecarType) -> list[Problem]:
-    found = []
+    found: list[Problem] = []
 
-    def warn(message: str, key: str) -> None:
+    def problem(message: str, key: str) -> Problem:
         origin = kind.origins.get(key) or kind.origins.get(key.partition(".")[0], kind.name)
         file, _, line = origin.rpartition(":")
-        found.append(Problem(message, file or line, int(line) if file and line.isdigit() else 0, key))
+        return Problem(message, file or line, int(line) if file and line.isdigit() else 0, key)
+
+    def warn(message: str, key: str) -> None:
+        found.append(problem(message, key))
 
     used = {rule.snippet for rule in kind.rules}
     for name, text in kind.snippets.items():
@@ -86,11 +90,30 @@ def _warnings(kind: SidecarType) -> list[Problem]:
             if glob.startswith("@") and glob not in _KNOWN_SETS:
                 warn(f"{glob} is no set; known are {', '.join(sorted(_KNOWN_SETS))}", f"rules.{index}")
     if kind.asks_model:
+        found += [
+            problem(fault, f"near_misses.{index}")
+            for index, miss in enumerate(kind.near_misses)
+            if (fault := _no_near_miss(miss, kind))
+        ]
         tokens = round(len(kind.prompt) / _CHARACTERS_PER_TOKEN)
         least = price(kind.model or "claude-haiku-5-5").cache_minimum
         if tokens < least and not kind.context:
             warn(f"about {tokens} tokens and no context: below the model's cache minimum of {least}", "prompt")
     return found
+
+
+def _no_near_miss(miss: NearMiss, kind: SidecarType) -> str:
+    """Why something is no silent case of the type's own, empty when it is."""
+    path = next((file for folder in kind.folders if (file := folder / CASES_FILE).is_file()), None)
+    if path is None:
+        return f"{miss.case!r} is no case: there is no {CASES_FILE} beside it"
+    case = next((each for each in load_cases(path) if each.name == miss.case), None)
+    if case is None:
+        return f"{path} has no case {miss.case!r}"
+    if case.signal:
+        return f"the case {miss.case!r} expects a signal"
+    actions = [" ".join(str(value) for value in event.values()) for event in case.events]
+    return "" if stands_in(miss.seen, actions) else f"no action of the case {miss.case!r} has {miss.seen!r}"
 
 
 def _values(rule: Rule) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from sidecars.llm.prices import Prices, dollars, price
 from sidecars.observer.context.context import Context
 from sidecars.observer.factory import Components
 from sidecars.observer.judge.model import CombinedJudge
-from sidecars.observer.judge.model_prompt import describe, system_prompt
+from sidecars.observer.judge.model_prompt import SILENT_TOKENS, question, system_prompt
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Judge, Verdict
 from sidecars.observer.observe.events import EventReader
@@ -151,7 +151,6 @@ class _Run:
 
 # Haiku 5.5 counts about three tenths more tokens for the same text than its predecessors' four characters a token.
 _CHARACTERS_PER_TOKEN = 3.1
-_ANSWER_TOKENS = 60
 # The cache of the API forgets after five minutes.
 _CACHE_SECONDS = 300.0
 
@@ -179,14 +178,19 @@ class EstimatingJudge:
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
 
-    def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]:
-        return [Verdict(False, usage=self.usage(describe(seen)))] if seen else []
+    def judge(
+        self, seen: Sequence[Observation], said: Sequence[str] = (), hints: Mapping[str, str] | None = None
+    ) -> list[Verdict]:
+        if not seen:
+            return []
+        text, left_out = question(seen, said, hints or {})
+        return [Verdict(False, usage=self.usage(text, len(seen) - left_out))]
 
-    def usage(self, question: str) -> Usage:
-        """What asking that question now would cost."""
+    def usage(self, question: str, actions: int = 1) -> Usage:
+        """What asking that question about so many actions now would cost."""
         system, asked = round(self._system), round(len(question) / _CHARACTERS_PER_TOKEN)
         now = self._clock.monotonic()
-        usage = Usage(model=self._model, input_tokens=asked, output_tokens=_ANSWER_TOKENS, calls=1)
+        usage = Usage(model=self._model, input_tokens=asked, output_tokens=SILENT_TOKENS * actions, calls=1)
         if system < price(self._model, self._prices).cache_minimum:
             usage = replace(usage, input_tokens=asked + system)
         elif now < self._cached_until:

@@ -132,6 +132,19 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class NearMiss:
+    """What looks like a signal and is none.
+
+    Args:
+        case: the silent case of ``cases.yaml`` that it is; its name says why.
+        seen: as much of the action as shows it.
+    """
+
+    case: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
 class SidecarType:
     """Everything that makes a sidecar what it is. Durations are in seconds.
 
@@ -161,6 +174,7 @@ class SidecarType:
         context: where the judge's context comes from, as ``sidecars.observer.context`` reads it.
         rules: the rules.
         prompt: the instructions to the model.
+        near_misses: what the model is shown that is no signal.
         snippets: pre-written texts by name.
         folders: where its files stand, the nearest first.
         origins: where each field was set, as ``file:line``.
@@ -195,6 +209,7 @@ class SidecarType:
     context: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     prompt: str = ""
+    near_misses: tuple[NearMiss, ...] = ()
     snippets: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)

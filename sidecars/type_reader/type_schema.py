@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sidecars.type_reader.sidecar_type import ARGUMENTS, JUDGES, PANE_USES, Confidence
+from sidecars.type_reader.sidecar_type import ARGUMENTS, JUDGES, PANE_USES, Confidence, NearMiss
 
 # The sources that sidecars.observer.context knows, with what each one gives.
 SOURCES: Mapping[str, str] = {
@@ -20,6 +20,8 @@ SOURCES: Mapping[str, str] = {
 }
 # Sources that name something: files of the project that may be missing, and files of the type's own folder.
 NAMED_SOURCES = ("files:", "own:")
+# More of them would teach the model its examples.
+MOST_NEAR_MISSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,15 @@ def _strings(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise ValueError("must be a text or a list of texts")
     return tuple(value)
+
+
+def _near_misses(value: Any) -> tuple[NearMiss, ...]:
+    if not isinstance(value, list) or len(value) > MOST_NEAR_MISSES:
+        raise ValueError(f"must be a list of at most {MOST_NEAR_MISSES} of {{case: NAME, seen: TEXT}}")
+    for each in value:
+        if not isinstance(each, dict) or set(each) != {"case", "seen"} or not all(each.values()):
+            raise ValueError(f"each is {{case: NAME, seen: TEXT}}, not {each!r}")
+    return tuple(NearMiss(_string(each["case"]), " ".join(_string(each["seen"]).split())) for each in value)
 
 
 def _patterns(value: Any) -> tuple[str, ...]:
@@ -194,6 +205,20 @@ FIELDS: Mapping[str, Field] = {
     ),
     "rules": Field(lambda value: value, {"type": "array"}, "the rules"),
     "prompt": Field(_string, _TEXT, "instructions to the model, in place of prompt.md"),
+    "near_misses": Field(
+        _near_misses,
+        {
+            "type": "array",
+            "maxItems": MOST_NEAR_MISSES,
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["case", "seen"],
+                "properties": {"case": _TEXT, "seen": _TEXT},
+            },
+        },
+        "silent cases that the model is shown, at most four: the case's name, and what of its action shows it",
+    ),
 }
 
 

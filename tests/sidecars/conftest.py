@@ -97,8 +97,9 @@ class ScriptedJudge:
     def sift(self, seen: Any) -> tuple[list[Verdict], list[Observation]]:
         return self.judge(seen), []
 
-    def judge(self, seen: Any) -> list[Verdict]:
+    def judge(self, seen: Any, said: Any = ()) -> list[Verdict]:
         self.asked.append(list(seen))
+        self.said = list(said)
         return self.answers.pop(0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecars.observer.judge.signal_tool import find_report
+from sidecars.observer.judge.signal_tool import find_reports
 from sidecars.observer.judge.verdict import Verdict, quoted_from
 from sidecars.observer.observe.events import EventReader
 from sidecars.observer.observe.pane import changed_share, squeeze
@@ -51,10 +51,11 @@ def test_any_screen(before: str, after: str) -> None:
 )
 def test_any_answer_of_a_judge(text: str) -> None:
     try:
-        verdict = find_report(text)
+        verdicts = find_reports(text)
     except ValueError:
         return
-    assert isinstance(verdict, Verdict)
+    assert verdicts
+    assert all(isinstance(each, Verdict) for each in verdicts)
 
 
 @given(st.text())

@@ -99,6 +99,15 @@ def test_what_a_model_could_not_judge_is_asked_again(
     assert judge.asked == [SEEN, SEEN]
 
 
+def test_a_slow_judge_is_told_what_all_sidecars_have_said(make_observer: Callable[..., DecisionPipeline]) -> None:
+    make_observer(ScriptedJudge([SIGNAL]), name="other").take(SEEN)
+    judge = SlowJudge([Verdict(False)])
+    slow = make_observer(judge, judge="model", batch=0.0)
+    slow.take(SEEN)
+    slow.ask()
+    assert judge.said == [SIGNAL.message]
+
+
 def test_an_old_backlog_is_worth_no_call(make_observer: Callable[..., DecisionPipeline], clock: ManualClock) -> None:
     judge = SlowJudge([Verdict(False)])
     observer = make_observer(judge, judge="model", batch=0.0)

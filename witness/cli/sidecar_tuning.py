@@ -173,7 +173,7 @@ def eval_command(cases: str, judge: str, compare: tuple[str, str] | None, as_jso
 
 def _score_row(name: str, score: Score) -> dict[str, Any]:
     return {
-        "judge": name, "judged": score.judged, "cases": len(score.results), "precision": round(score.precision, 4),
+        "judge": name, "judged": score.judged, "cases": len(score.counted), "precision": round(score.precision, 4),
         "recall": round(score.recall, 4), "median_ms": round(score.median_seconds * 1000, 3),
         "dollars": round(score.dollars, 6),
         "results": [{"case": each.case.name, "expect": "signal" if each.case.signal else "silent", "spoke": each.spoke,
@@ -199,7 +199,7 @@ def _show_scores(cases: list[Case], scores: dict[str, Score]) -> None:
             )
     table = [
         [
-            name, score.judged, str(len(score.results)), f"{score.precision:.3f}", f"{score.recall:.3f}",
+            name, score.judged, str(len(score.counted)), f"{score.precision:.3f}", f"{score.recall:.3f}",
             f"{score.median_seconds * 1000:.2f} ms", f"{score.dollars:.5f}",
         ]
         for name, score in scores.items()

@@ -39,17 +39,17 @@ class Asking:
         """Whether a question has not been answered, or its answer not been taken."""
         return self._answer is not None
 
-    def ask(self, seen: Sequence[Observation]) -> None:
-        """Put a question."""
+    def ask(self, seen: Sequence[Observation], said: Sequence[str]) -> None:
+        """Put a question; the arguments are those of ``Judge.judge``."""
         self.asked = seen
         if self._pool is None:
             self._answer = Future()
             try:
-                self._answer.set_result(self._judge.judge(seen))
+                self._answer.set_result(self._judge.judge(seen, said))
             except Exception as error:  # noqa: BLE001 - told by ``take``
                 self._answer.set_exception(error)
             return
-        self._answer = self._pool.submit(self._judge.judge, seen)
+        self._answer = self._pool.submit(self._judge.judge, seen, said)
         self._answer.add_done_callback(self._wake)
 
     def _wake(self, _: Future[list[Verdict]]) -> None:

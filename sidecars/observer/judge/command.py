@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from sidecars.observer.context.context import Context
-from sidecars.observer.judge.signal_tool import find_report
+from sidecars.observer.judge.signal_tool import find_reports
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import SidecarType
@@ -50,8 +50,8 @@ _GIVEN = frozenset(
 class CommandJudge:
     """Runs a program for each look.
 
-    It is given ``{"sidecar", "context": [{"title", "text"}], "observations": [...]}`` and answers with what
-    ``report_signal`` takes; no output and exit code 0 mean silence.
+    It is given ``{"sidecar", "context": [{"title", "text"}], "said": [...], "observations": [...]}`` and answers with
+    what ``report_signal`` takes, once or for each ``observation`` (its id); no output and exit code 0 mean silence.
 
     Args:
         kind: the type, for its command and deadline.
@@ -70,20 +70,21 @@ class CommandJudge:
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
 
-    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+    def judge(self, seen: Sequence[Observation], said: Sequence[str] = ()) -> list[Verdict]:
         if not seen:
             return []
         began = self._clock.monotonic()
         try:
-            verdict = self._ask(seen)
+            first, *others = self._ask(seen, said)
         except (OSError, ValueError, DeclarationError) as error:
-            verdict = Verdict(False, error=f"command: {' '.join(str(error).split())[:_LONGEST_COMPLAINT]}")
-        return [replace(verdict, usage=Usage(seconds=self._clock.monotonic() - began))]
+            first, others = Verdict(False, error=f"command: {' '.join(str(error).split())[:_LONGEST_COMPLAINT]}"), []
+        return [replace(first, usage=Usage(seconds=self._clock.monotonic() - began)), *others]
 
-    def _ask(self, seen: Sequence[Observation]) -> Verdict:
+    def _ask(self, seen: Sequence[Observation], said: Sequence[str]) -> list[Verdict]:
         question = {
             "sidecar": self._kind.name,
             "context": [{"title": title, "text": text} for title, text in self._material.documents],
+            "said": list(said),
             "observations": [asdict(observation) | {"rendered": observation.rendered()} for observation in seen],
         }
         # Files, not pipes: a program that does not read its question, or complains at length, blocks nobody.
@@ -116,7 +117,7 @@ class CommandJudge:
                 complaints.seek(0)
                 words = complaints.read(_LONGEST_COMPLAINT).decode("utf-8", "replace")
                 raise ValueError(f"exit code {code}: {words.strip() or 'no word'}")
-        return find_report(answer) if answer.strip() else Verdict(False)
+        return find_reports(answer) if answer.strip() else [Verdict(False)]
 
     def _await(self, program: subprocess.Popen[bytes], deadline: float) -> None:
         """Wait for its end without reaping it."""

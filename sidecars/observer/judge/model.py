@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from sidecars.llm.client import Endpoint, ModelClient
 from sidecars.llm.reply import ModelFault, Reply
 from sidecars.observer.context.context import Context
-from sidecars.observer.judge.model_prompt import request, system_prompt
+from sidecars.observer.judge.model_prompt import question, request, system_prompt
 from sidecars.observer.judge.rules import RulesJudge
-from sidecars.observer.judge.signal_tool import TOOL, find_report, read_report
-from sidecars.observer.judge.verdict import Verdict, stands_in
+from sidecars.observer.judge.signal_tool import TOOL, find_reports, read_report
+from sidecars.observer.judge.verdict import Verdict, quoted_from, stands_in
 from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence, SidecarType
 from witness.clock import Clock
@@ -27,6 +27,7 @@ _LASTING = frozenset([401, 403, 404])
 _FORM = re.compile(
     r"tool_choice|\btools?\b|schema|thinking|cache_control|max_tokens|\bmodel\b|credit|billing", re.IGNORECASE
 )
+_NO_ROOM = "no verdict: more was done at once than a question has room for"
 
 
 class ModelJudge:
@@ -51,24 +52,31 @@ class ModelJudge:
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
 
-    def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]:
-        """One verdict on all that was seen.
+    def judge(
+        self, seen: Sequence[Observation], said: Sequence[str] = (), hints: Mapping[str, str] | None = None
+    ) -> list[Verdict]:
+        """A verdict on each action that was seen; one for all of them where there is no answer.
 
         Args:
             seen: completed actions, oldest first.
-            hint: what a rule found, for the model to confirm.
+            said: what has been said already.
+            hints: by the action's id the name of a rule that has pointed at it.
         """
         if not seen or self._refused:
             return []
         self._client.usage = Usage(model=self._client.endpoint.model)
-        arguments = request(self._kind, self._client.endpoint.model, self._system, seen, hint)
+        text, left_out = question(seen, said, hints or {})
+        arguments = request(self._kind, self._client.endpoint.model, self._system, text, len(seen) - left_out)
         try:
-            verdict = self._checked(_verdict(self._ask(arguments)))
+            found = _by_action(_reports(self._ask(arguments)), seen[left_out:])
         except ModelFault as error:
             self._refused = _is_lasting(error)
             reason = error.reason + (": a fault of the configuration; it is not asked again" if self._refused else "")
-            verdict = Verdict(False, error=reason, passing=error.retryable, pause=error.pause)
-        return [replace(verdict, usage=self._client.usage)]
+            found = [Verdict(False, error=reason, passing=error.retryable, pause=error.pause)]
+        else:
+            found = [self._checked(verdict) for verdict in found]
+            found += [Verdict(False, observation=each.id, error=_NO_ROOM) for each in seen[:left_out]]
+        return [replace(found[0], usage=self._client.usage), *found[1:]]
 
     def _ask(self, arguments: Mapping[str, Any]) -> Reply:
         """Ask, once without the tool forced where the server refuses that; an answer is checked all the same."""
@@ -105,14 +113,44 @@ def _check(reply: Reply) -> None:
     Raises:
         ValueError: it is none.
     """
-    _verdict(reply)
+    _reports(reply)
 
 
-def _verdict(reply: Reply) -> Verdict:
+def _reports(reply: Reply) -> list[Verdict]:
     if reply.stop == "max_tokens":
         raise ModelFault("max_tokens: the answer was longer than the type allows; raise max_tokens")
-    given = reply.called(TOOL)
-    return find_report(reply.text) if given is None else read_report(given)
+    given = [call["input"] for call in reply.calls if call["name"] == TOOL]
+    return [read_report(each) for each in given] if given else find_reports(reply.text)
+
+
+def _by_action(reports: Sequence[Verdict], seen: Sequence[Observation]) -> list[Verdict]:
+    """The reports by the actions that they are about: each action has one at least.
+
+    A quote is proven and a number is not: an action whose words were quoted is the one that is meant. A report that
+    gives no number is about all that was asked.
+    """
+    ids = {str(number): each.id for number, each in enumerate(seen, 1)}
+    about: dict[str, list[Verdict]] = {each.id: [] for each in seen}
+    overall = [each for each in reports if not each.observation]
+    for report in reports:
+        meant = ids.get(report.observation, "")
+        claimed = [each for each in seen if each.id == meant]
+        if report.signal:
+            meant = quoted_from(report.evidence, claimed) or quoted_from(report.evidence, seen) or meant or seen[-1].id
+        if meant:
+            about[meant].append(replace(report, observation=meant))
+    answered = sum(map(bool, about.values()))
+    unanswered = "" if overall else f"no verdict: the model has answered on {answered} of {len(seen)} actions"
+    return [
+        verdict
+        for id, found in about.items()
+        for verdict in _signals(found) or [Verdict(False, observation=id, error=unanswered)]
+    ]
+
+
+def _signals(found: list[Verdict]) -> list[Verdict]:
+    """What there is to say of one action; where that is nothing, its one silent verdict."""
+    return [each for each in found if each.signal] or found[:1]
 
 
 # Rules first: what they are sure of is said at once; a model is asked about what they leave open.
@@ -121,7 +159,9 @@ def _verdict(reply: Reply) -> Verdict:
 class HintedJudge(Protocol):
     """A model, or what stands in for one."""
 
-    def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]: ...
+    def judge(
+        self, seen: Sequence[Observation], said: Sequence[str] = (), hints: Mapping[str, str] | None = None
+    ) -> list[Verdict]: ...
 
     def close(self) -> None: ...
 
@@ -160,24 +200,18 @@ class CombinedJudge:
                 self._proposed[observation.id] = verdicts[0]
         return now, later
 
-    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+    def judge(self, seen: Sequence[Observation], said: Sequence[str] = ()) -> list[Verdict]:
         found = {each.id: proposal for each in seen if (proposal := self._proposed.get(each.id))}
-        hint = ", ".join(dict.fromkeys(proposal.rule for proposal in found.values()))
-        verdicts = self._model.judge(seen, hint=hint)
+        verdicts = self._model.judge(seen, said, {id: proposal.rule for id, proposal in found.items()})
         if not any(verdict.passing for verdict in verdicts):
             for observation in seen:
                 self._proposed.pop(observation.id, None)
-        return [self._attributed(verdict, found) for verdict in verdicts]
+        return [_attributed(verdict, found.get(verdict.observation)) for verdict in verdicts]
 
-    def _attributed(self, verdict: Verdict, found: dict[str, Verdict]) -> Verdict:
-        """A verdict of the model as one of the rule that pointed at the action, if one did."""
-        proposals = list(found.values())
-        own = found.get(verdict.observation)
-        if own is None and verdict.snippet:
-            own = next((each for each in proposals if each.snippet == verdict.snippet), None)
-        if own is None and len({each.rule for each in proposals}) == 1:
-            own = proposals[0]
-        if own is None:
-            return verdict
-        values = own.values if own.snippet == verdict.snippet else ()
-        return replace(verdict, rule=own.rule, once=own.once, values=values)
+
+def _attributed(verdict: Verdict, own: Verdict | None) -> Verdict:
+    """A verdict of the model as one of the rule that pointed at the action, if one did."""
+    if own is None or verdict.error:
+        return verdict
+    values = own.values if own.snippet == verdict.snippet else ()
+    return replace(verdict, rule=verdict.rule or own.rule, once=own.once, values=values)

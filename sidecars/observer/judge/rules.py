@@ -46,7 +46,7 @@ class RulesJudge:
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return self.judge(seen), []
 
-    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+    def judge(self, seen: Sequence[Observation], said: Sequence[str] = ()) -> list[Verdict]:
         """All that the rules find: a verdict for each rule that holds, or one silent verdict."""
         return [verdict for observation in seen for verdict in self._all(observation)]
 

@@ -20,18 +20,19 @@ def tool(snippets: list[str]) -> dict[str, Any]:
     """
     return {
         "name": TOOL,
-        "description": "Report whether what the agent has just done needs a word, and which.",
+        "description": "Report whether one action of the agent needs a word, and which. Call it once for each action.",
         "input_schema": {
             "type": "object",
             "additionalProperties": False,
             # What is quoted comes first and the decision last: who decides first quotes what fits.
-            "required": ["evidence", "source_quote", "snippet", "message", "confidence", "signal"],
+            "required": ["evidence", "source_quote", "action", "snippet", "message", "confidence", "signal"],
             "properties": {
                 "evidence": {"type": "string", "description": "the action, copied exactly from the observation"},
                 "source_quote": {
                     "type": "string",
                     "description": "the document's sentence that it is held against, copied exactly; empty for none",
                 },
+                "action": {"type": "integer", "description": "the number of the action that this is about"},
                 "snippet": {
                     "anyOf": [{"type": "string", "enum": snippets}, {"type": "null"}]
                     if snippets
@@ -73,15 +74,15 @@ def read_report(value: Any) -> Verdict:
         confidence=confidence,
         snippet=_words(value.get("snippet")),
         message=_words(value.get("message")),
-        observation=_words(value.get("observation")),
+        observation=_action(value.get("action", value.get("observation"))),
     )
 
 
-def find_report(text: str) -> Verdict:
-    """Read the report out of free text: bare, fenced, or with prose around it.
+def find_reports(text: str) -> list[Verdict]:
+    """Read the reports out of free text: bare, fenced, or with prose around them.
 
     Raises:
-        ValueError: there is none, it is cut off, or there are several that disagree.
+        ValueError: there is none, one is cut off, or there are several about the same that disagree.
     """
     found: list[Verdict] = []
     fault = "the answer holds no JSON object"
@@ -94,10 +95,16 @@ def find_report(text: str) -> Verdict:
             fault = str(error)
     if not found:
         raise ValueError(fault)
-    if any(each.signal != found[0].signal for each in found):
+    decided = {(each.observation, each.signal) for each in found}
+    if len(decided) > len({observation for observation, _ in decided}):
         raise ValueError("the answer holds reports that disagree")
-    return found[0]
+    return found
 
 
 def _words(value: Any) -> str:
     return value[:_LONGEST] if isinstance(value, str) else ""
+
+
+def _action(value: Any) -> str:
+    """What a report is about: an action's number, or an observation's id."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _words(value)

@@ -68,8 +68,12 @@ class Judge(Protocol):
         """
         ...
 
-    def judge(self, seen: Sequence[Observation]) -> list[Verdict]:
+    def judge(self, seen: Sequence[Observation], said: Sequence[str] = ()) -> list[Verdict]:
         """Judge completed actions, oldest first.
+
+        Args:
+            seen: the actions.
+            said: what has been said in this run already, oldest first.
 
         Never raises for what it sees; a failure is a verdict without a signal and with its ``error`` set. Every
         verdict becomes one line of the ledger, the silent ones too.

@@ -60,6 +60,23 @@ def test_faults_are_silent_and_told(tmp_path: Path, code: str, error: str) -> No
     assert error in verdict.error
 
 
+def test_a_program_may_answer_on_each_observation_and_knows_what_was_said(tmp_path: Path) -> None:
+    code = """import json, sys
+given = json.load(sys.stdin)
+for seen in given["observations"]:
+    print(json.dumps({"signal": "b.py" in seen["written"], "evidence": "wrote: b.py", "observation": seen["id"],
+                      "message": given["said"][0]}))
+"""
+    (tmp_path / "judge.py").write_text(code)
+    kind = SidecarType("own", judge="command", command=(sys.executable, "-S", str(tmp_path / "judge.py")), timeout=10.0)
+    seen = [*SEEN, Observation("e2", tool="Edit", written=("b.py",))]
+    verdicts = CommandJudge(kind, Context(), tmp_path).judge(seen, ["Said before."])
+    assert [(each.observation, each.signal, each.message) for each in verdicts] == [
+        ("e1", False, "Said before."),
+        ("e2", True, "Said before."),
+    ]
+
+
 def test_a_missing_program(tmp_path: Path) -> None:
     kind = SidecarType("own", judge="command", command=("/nonexistent/judge",))
     (verdict,) = CommandJudge(kind, Context(), tmp_path).judge(SEEN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -17,9 +17,10 @@ from sidecars.llm.client import Endpoint
 from sidecars.observer.context import Context
 from sidecars.observer.factory import build_components
 from sidecars.observer.judge.model import ModelJudge
+from sidecars.observer.judge.model_prompt import SILENT_TOKENS
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation
-from sidecars.type_reader.sidecar_type import Confidence, SidecarType
+from sidecars.type_reader.sidecar_type import Confidence, NearMiss, SidecarType
 from tests.sidecars.model_server import (
     Answer,
     Server,
@@ -260,6 +261,98 @@ def test_what_is_quoted_comes_before_the_decision(ask: Ask) -> None:
     fields = list(server.requests[0]["tools"][0]["input_schema"]["properties"])
     assert fields[:2] == ["evidence", "source_quote"]
     assert fields[-1] == "signal"
+
+
+# -- several actions at once ----------------------------------------------------------------------------------------
+
+MANY = [
+    Observation("e1", tool="Edit", written=("a.py",), text="return 400"),
+    Observation("e2", tool="Bash", command="ls"),
+    Observation("e3", tool="Edit", written=("c.py",), text="status = 404"),
+]
+
+
+def many(
+    *answers: Answer, seen: Sequence[Observation] = MANY, material: Context = LONG, **given: Any
+) -> tuple[list[Verdict], Server]:
+    with serving(*answers) as server:
+        kind = SidecarType("specs", prompt="x", near_misses=NEAR, max_tokens=500)
+        judge = ModelJudge(kind, material, Endpoint("k", "claude-haiku-5-5", server.url))
+        verdicts = judge.judge(seen, **given)
+        judge.close()
+        return verdicts, server
+
+
+NEAR = (NearMiss("400 for what is no JSON", "except JSONDecodeError: return 400"),)
+
+
+def reports(*given: dict[str, Any]) -> Answer:
+    return blocks(*({**tool_block(each), "id": f"t{number}"} for number, each in enumerate(given)))
+
+
+def test_each_action_has_its_own_verdict_and_the_call_is_paid_once() -> None:
+    verdicts, server = many(
+        reports(
+            {**SIGNAL, "action": 1},
+            report(action=2),
+            {**SIGNAL, "action": 3, "evidence": "status = 404", "message": "c.py answers 404; the spec says 422."},
+        )
+    )
+    assert [(each.observation, each.signal, each.message) for each in verdicts] == [
+        ("e1", True, "a.py answers 400; the spec says 422."),
+        ("e2", False, ""),
+        ("e3", True, "c.py answers 404; the spec says 422."),
+    ]
+    assert [each.usage.calls if each.usage else 0 for each in verdicts] == [1, 0, 0]
+    asked = server.requests[0]["messages"][0]["content"]
+    assert [f"[action {number}]" in asked for number in range(5)] == [False, True, True, True, False]
+    assert server.requests[0]["max_tokens"] == 500 + 2 * SILENT_TOKENS
+
+
+def test_a_quote_that_is_checked_beats_a_number_that_is_not() -> None:
+    verdicts, _ = many(reports({**SIGNAL, "action": 3}, report(action=1), report(action=2)))
+    assert [each.observation for each in verdicts if each.signal] == ["e1"]
+
+
+def test_an_action_without_a_verdict_is_not_all_right() -> None:
+    verdicts, _ = many(reports({**SIGNAL, "action": 1}, report(action=2)))
+    assert [(each.observation, each.signal, each.error) for each in verdicts] == [
+        ("e1", True, ""),
+        ("e2", False, ""),
+        ("e3", False, "no verdict: the model has answered on 2 of 3 actions"),
+    ]
+
+
+def test_one_report_without_a_number_is_about_all() -> None:
+    verdicts, _ = many(tool(SIGNAL))
+    assert [(each.observation, each.signal, each.error) for each in verdicts] == [
+        ("e1", True, ""),
+        ("e2", False, ""),
+        ("e3", False, ""),
+    ]
+
+
+def test_what_finds_no_room_in_a_question_has_no_verdict() -> None:
+    seen = [Observation(f"e{n}", tool="Edit", written=(f"{n}.py",), text=f"x = {n}\n" * 2_000) for n in range(5)]
+    verdicts, server = many(reports(*(report(action=n) for n in range(1, 5))), seen=seen)
+    failed = {each.observation for each in verdicts if each.error.startswith("no verdict: more was done at once")}
+    assert failed
+    assert failed == {f"e{n}" for n in range(5) if f"wrote: {n}.py" not in server.requests[0]["messages"][0]["content"]}
+
+
+def test_what_was_said_before_and_what_a_rule_has_found_are_in_view() -> None:
+    _, server = many(
+        reports(*(report(action=n) for n in (1, 2, 3))), said=["b.py answers 400."], hints={"e3": "new-text"}
+    )
+    asked = server.requests[0]["messages"][0]["content"]
+    assert asked.index("- b.py answers 400.") < asked.index("[action 1]\n")
+    assert "[action 3, a rule has pointed at it: new-text]" in asked
+    assert "b.py" not in server.requests[0]["system"][0]["text"]
+
+
+def test_near_misses_are_shown_and_none_is_in_what_changes() -> None:
+    _, server = many(reports(*(report(action=n) for n in (1, 2, 3))))
+    assert "- except JSONDecodeError: return 400: 400 for what is no JSON" in server.requests[0]["system"][0]["text"]
 
 
 def twice(*answers: Answer) -> tuple[list[Verdict], Server]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sidecars.observer.context import Context
 from sidecars.observer.inject.deliver import compose
@@ -28,8 +28,10 @@ class Model:
     def close(self) -> None:
         pass
 
-    def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]:
-        self.asked.append(([each.id for each in seen], hint))
+    def judge(
+        self, seen: Sequence[Observation], said: Sequence[str] = (), hints: Mapping[str, str] | None = None
+    ) -> list[Verdict]:
+        self.asked.append(([each.id for each in seen], dict(hints or {})))
         return [self.answers.pop(0)]
 
 
@@ -45,7 +47,7 @@ def test_what_a_rule_is_sure_of_needs_no_consent_and_the_rest_is_asked() -> None
     assert [each.id for each in later] == ["1", "2"]
     (verdict,) = judge.judge(later)
     assert (verdict.signal, verdict.rule) == (True, "maybe")
-    assert model.asked == [(["1", "2"], "maybe")]
+    assert model.asked == [(["1", "2"], {"1": "maybe"})]
 
 
 def test_a_rule_at_the_threshold_speaks_whatever_the_model_would_say() -> None:
@@ -79,7 +81,7 @@ def test_the_models_no_is_final() -> None:
 
 
 def test_the_rules_values_fill_the_snippet_that_the_model_chose() -> None:
-    judge, _ = both(Verdict(True, "wrote: a.py", snippet="p"))
+    judge, _ = both(Verdict(True, "wrote: a.py", snippet="p", observation="1"))
     _, later = judge.sift(SEEN[:1])
     (verdict,) = judge.judge(later)
     assert compose(verdict, {"p": "{path} is odd."}) == "a.py is odd."
@@ -90,4 +92,4 @@ def test_a_failure_that_passes_keeps_the_hint_for_the_next_time() -> None:
     _, later = judge.sift(SEEN[:1])
     judge.judge(later)
     judge.judge(later)
-    assert [hint for _, hint in model.asked] == ["maybe", "maybe"]
+    assert [hints for _, hints in model.asked] == [{"1": "maybe"}] * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,7 +52,9 @@ class Oracle:
     def sift(self, seen: Sequence[Observation]) -> tuple[list[Verdict], list[Observation]]:
         return [], list(seen)
 
-    def judge(self, seen: Sequence[Observation], hint: str = "") -> list[Verdict]:
+    def judge(
+        self, seen: Sequence[Observation], said: Sequence[str] = (), hints: Mapping[str, str] | None = None
+    ) -> list[Verdict]:
         self.calls += 1
         shown = "\n".join(observation.rendered() for observation in seen)
         found = [label for label in LABELS if label in shown and label not in self.heard]
