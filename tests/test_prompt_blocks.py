@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witness.prompts.blocks import (
+from witness.prompts import (
     ALIASES,
     SIDECAR_FRAME,
     TEXT,

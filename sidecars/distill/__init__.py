@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidecars.distill.answer import Answer, Evidence
 from sidecars.distill.errors import Exit
-from sidecars.distill.limits import Limits
+from sidecars.distill.request import Limits
 from sidecars.distill.run import distill
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
-from sidecars.distill.limits import Deadline
+from sidecars.distill.request import Deadline
 
 PIECE = 1 << 20
 

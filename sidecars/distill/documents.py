@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 
 from sidecars.distill.decompress import Snapshot
 from sidecars.distill.errors import UnreadableError
-from sidecars.distill.limits import Deadline
 from sidecars.distill.question import word_set
+from sidecars.distill.request import Deadline
 
 _EXTRA = "pip install 'gt-witness[documents]'"
 # Members of an office file unfold to any size; more than this is none that people write.

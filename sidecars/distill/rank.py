@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from sidecars.distill.decompress import PIECE
 from sidecars.distill.errors import TimeoutSpentError
 from sidecars.distill.layout import Layout, shape_of
-from sidecars.distill.limits import Deadline
 from sidecars.distill.question import KIN, Matcher, Question, Term
+from sidecars.distill.request import Deadline
 from sidecars.distill.text import ANSI, LARGE, Text
 
 # BM25's usual constants; b is low because a long log line is no worse than a short one.

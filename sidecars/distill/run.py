@@ -23,8 +23,7 @@ from sidecars.distill.errors import (
 )
 from sidecars.distill.evidence import Checker
 from sidecars.distill.extractive_backend import extract, room_for
-from sidecars.distill.limits import Deadline, Limits
-from sidecars.distill.request import Inquiry, Progress
+from sidecars.distill.request import Deadline, Inquiry, Limits, Progress
 from sidecars.distill.text_pool import TextPool
 from witness.clock import Clock, SystemClock
 

@@ -18,7 +18,7 @@ from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
 from sidecars.distill.decompress import PIECE, Expanded, Snapshot, compression_of, wide_encoding_of
 from sidecars.distill.errors import UnreadableError
-from sidecars.distill.limits import Deadline
+from sidecars.distill.request import Deadline
 
 T = TypeVar("T")
 

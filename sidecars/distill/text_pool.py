@@ -11,8 +11,8 @@ from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
 from sidecars.distill.errors import TimeoutSpentError, UnreadableError
 from sidecars.distill.layout import LONGEST_LINE
-from sidecars.distill.limits import Deadline
 from sidecars.distill.pointer import JsonMap, NotJsonError, is_json
+from sidecars.distill.request import Deadline
 from sidecars.distill.text import Text
 
 # Descriptors are few; of a folder of 20,000 files nearly all are read once.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecars.observer.context import Context, gather
+from sidecars.observer.context import Context
 from sidecars.observer.context.files import within
+from sidecars.observer.context.gather import gather
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.inject.gate import Gates
 from sidecars.observer.judge.rules import RulesJudge

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from sidecars.observer.context import gather
+from sidecars.observer.context.gather import gather
 from sidecars.observer.factory import build_components
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.pane import PaneWatch

@@ -22,7 +22,7 @@ from witness.events.spool_reader import WakeSocket
 from witness.files import make_folder, open_regular, replace_file
 from witness.journal import Journal
 from witness.process import ProcessId
-from witness.prompts.blocks import TEXT, present
+from witness.prompts import TEXT, present
 from witness.tmux import Tmux
 
 # Longest silence of one that only waits.

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sidecars.observer.context import gather
-from sidecars.observer.context.gather import PROMPT_FILE
+from sidecars.observer.context.gather import PROMPT_FILE, gather
 from sidecars.observer.factory import build_components
 from sidecars.observer.judge.verdict import Judge, Verdict
 from sidecars.observer.observe.observation import Observation

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecars.llm.prices import Prices, dollars, price
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.factory import Components
 from sidecars.observer.judge.model import CombinedJudge
 from sidecars.observer.judge.model_prompt import SILENT_TOKENS, question, system_prompt

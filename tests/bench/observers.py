@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from sidecars.observer.context import gather
+from sidecars.observer.context.gather import gather
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.observe.events import EventReader
 from sidecars.tuning.evaluate import CASES_FILE, assignment_of, load_cases, payload_of

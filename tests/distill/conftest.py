@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sidecars.distill.artifact import Artifacts
-from sidecars.distill.limits import Deadline
+from sidecars.distill.request import Deadline
 from sidecars.distill.text import Text
 from sidecars.distill.text_pool import TextPool
 

@@ -21,7 +21,7 @@ from sidecars.distill import Answer, Exit, Limits, distill
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.claude_backend import Stage
 from sidecars.distill.errors import NoBackendError
-from sidecars.distill.limits import Deadline
+from sidecars.distill.request import Deadline
 from sidecars.distill.text_pool import TextPool
 from tests.clients import claude_program
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log

@@ -18,7 +18,7 @@ from sidecars.distill import decompress
 from sidecars.distill.decompress import Expanded
 from sidecars.distill.errors import TimeoutSpentError
 from sidecars.distill.folder import IgnoreRules
-from sidecars.distill.limits import Deadline
+from sidecars.distill.request import Deadline
 from sidecars.distill.text import Text
 
 if sys.version_info >= (3, 14):

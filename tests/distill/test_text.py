@@ -15,7 +15,7 @@ from sidecars.distill import text as text_module
 from sidecars.distill.artifact import Artifacts
 from sidecars.distill.cache import IndexCache
 from sidecars.distill.errors import TimeoutSpentError
-from sidecars.distill.limits import Deadline
+from sidecars.distill.request import Deadline
 from sidecars.distill.text import Text, rune_start, shown
 from witness.clock import ManualClock
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.programs import BY_NAME, Record, alive
 from witness.clock import SystemClock
-from witness.nuke.terminate import Target, TerminationResult, end_groups, foreign_to, is_inside
+from witness.nuke import Target, TerminationResult, end_groups, foreign_to, is_inside
 from witness.process import ProcessId
 from witness.process.table import Table, identify, read_table
 
@@ -237,8 +237,8 @@ def test_a_caller_that_is_suspended_asks_and_forces_before_it_gives_up(stage: St
 
 def test_a_survivor_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     # A process in uninterruptible sleep cannot be made here; that signals do nothing looks the same from outside.
-    monkeypatch.setattr("witness.nuke.terminate.send", lambda process, number: False)
-    monkeypatch.setattr("witness.nuke.terminate._KILL_SECONDS", 0.1)
+    monkeypatch.setattr("witness.nuke.send", lambda process, number: False)
+    monkeypatch.setattr("witness.nuke._KILL_SECONDS", 0.1)
     sleeper = stage.sleeper()
     (ended,) = _end(_target(sleeper), grace=0.1)
     assert [(each.process, each.name) for each in ended.survivors] == [(sleeper, "sleep")]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.observer.context import gather
 from sidecars.observer.context.files import read_front_matter
+from sidecars.observer.context.gather import gather
 from sidecars.observer.factory import assemble
 from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.type_loader import load_type

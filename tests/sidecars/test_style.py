@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sidecars
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.inject.deliver import address, compose
 from sidecars.observer.judge.model_prompt import system_prompt
 from sidecars.observer.judge.verdict import Verdict

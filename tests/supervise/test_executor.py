@@ -15,7 +15,7 @@ from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.journal import Decision, Journal
-from witness.nuke.terminate import Survivor, TerminationResult
+from witness.nuke import Survivor, TerminationResult
 from witness.process.table import identify
 from witness.supervise.actions import EndOrphans, Tell
 from witness.supervise.executor import PatrolResult

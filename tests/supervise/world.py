@@ -10,7 +10,7 @@ from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.errors import SpawnError
 from witness.journal import Group, GroupState, Journal, MemberKind
-from witness.nuke.terminate import Target, TerminationResult
+from witness.nuke import Target, TerminationResult
 from witness.process import ProcessId
 from witness.process.exits import UNKNOWN_EXIT, Exit
 from witness.supervise.snapshot import GroupFact, MemberFact, Presence, Snapshot

@@ -26,7 +26,7 @@ from witness.journal import Decision, Group, GroupState, Intent, Journal, Member
 from witness.launch.environment import tmux_around
 from witness.launch.spawn_request import MemoryProvider, SpawnPlan, SpawnRequest, prepare
 from witness.names import GroupId
-from witness.nuke.terminate import TerminationResult, is_inside, target
+from witness.nuke import TerminationResult, is_inside, target
 from witness.process.exits import wait_gone
 from witness.process.table import GroupMembership, Markers, process_name, read_table
 from witness.supervise.executor import PatrolResult

@@ -11,7 +11,7 @@ import click
 from witness.cli.context import print_json
 from witness.errors import DeclarationError, Problem, UsageError
 from witness.files import parse_json
-from witness.prompts.blocks import TYPES, Block, decompose, lint, render
+from witness.prompts import TYPES, Block, decompose, lint, render
 
 
 @click.group()

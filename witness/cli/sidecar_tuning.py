@@ -79,7 +79,7 @@ def replay_command(
 def _replay(
     moments: list[RecordedEvent], spec: str, task: str, judge: str, estimate: bool, workdir: Path | None, run_dir: str
 ) -> Replay:
-    from sidecars.observer.context import gather
+    from sidecars.observer.context.gather import gather
     from sidecars.observer.factory import build_components
     from sidecars.observer.standalone import private_assignment
     from sidecars.tuning.replay import replay

@@ -27,7 +27,7 @@ from witness.daemon.request_server import SOCKET, AskedPatrol, Callers, Connecti
 from witness.errors import JournalError, JournalMovedError, WitnessError
 from witness.ipc.client import record_process
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
-from witness.nuke.terminate import Target, TerminationResult, end_groups, unfinished
+from witness.nuke import Target, TerminationResult, end_groups, unfinished
 from witness.process import ProcessId
 from witness.process.exits import open_exit_handle
 from witness.process.table import identify, look_up

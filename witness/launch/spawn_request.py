@@ -22,7 +22,7 @@ from witness.declare.source import Source
 from witness.errors import DeclarationError, Problem, UsageError
 from witness.names import GroupId, check_name, is_text
 from witness.process import ProcessId
-from witness.prompts.blocks import minimal_prompt
+from witness.prompts import minimal_prompt
 from witness.tmux import check_tmux
 
 DEFAULT_AGENT = "claude"

@@ -21,7 +21,7 @@ from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKi
 from witness.launch.pane import LAST_LINES, LAST_SCREEN, reported_processes
 from witness.launch.sidecar_pool import SidecarPool
 from witness.names import MARKER_VARIABLE, GroupId
-from witness.nuke.terminate import Target, TerminationResult, end_groups, foreign_to, target
+from witness.nuke import Target, TerminationResult, end_groups, foreign_to, target
 from witness.process import ProcessId
 from witness.process.cgroup import remove_cgroup
 from witness.process.exits import agent_exit

@@ -13,7 +13,7 @@ from witness.errors import WitnessError
 from witness.gastown.follower import Follower
 from witness.journal import Journal
 from witness.launch.sidecar_pool import SidecarPool
-from witness.nuke.terminate import TerminationResult
+from witness.nuke import TerminationResult
 from witness.supervise.actions import MoveMember
 from witness.supervise.channel_watch import ChannelWatch
 from witness.supervise.delivery_round import Deliveries

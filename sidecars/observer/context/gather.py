@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.context.files import find, read_front_matter, read_text, title, within
 from sidecars.observer.context.issue import add_issue
 from sidecars.observer.context.mcp_listing import describe_servers
 from sidecars.observer.context.project_names import offered
 from sidecars.type_reader.sidecar_type import Rule, SidecarType
 from witness.assignment import Assignment
-from witness.prompts.blocks import TEXT, parse, present
+from witness.prompts import TEXT, parse, present
 
 _CODE = frozenset([".py", ".js", ".jsx", ".ts", ".tsx", ".go", ".rs", ".rb", ".java", ".kt", ".swift", ".php", ".sh"])
 # Words by which specifications mark what must hold (RFC 2119 and its plain-language kin).

@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.context.files import is_glob, read_front_matter, read_text, within
 from witness.assignment import Assignment
 

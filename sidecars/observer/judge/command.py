@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.judge.signal_tool import find_reports
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.observer.observe.observation import Observation

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sidecars.llm.client import Endpoint, ModelClient
 from sidecars.llm.reply import ModelFault, Reply
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.judge.model_prompt import question, request, system_prompt
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.signal_tool import TOOL, find_reports, read_report

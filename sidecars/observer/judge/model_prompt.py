@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sidecars.llm.prices import price
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.judge.signal_tool import TOOL, tool
 from sidecars.observer.observe.observation import Observation, excerpt
 from sidecars.style import STYLE_BLOCK

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.context.project_names import code_of, comments_of, defined_anew, new_definitions
 from sidecars.observer.judge.action_conditions import PathSet, action_conditions, path_set
 from sidecars.observer.judge.verdict import Verdict, fill

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sidecars.observer.context.context import Context
+from sidecars.observer.context import Context
 from sidecars.observer.conventions.linters import read_configuration
 from sidecars.observer.conventions.reader import read_guide
 from sidecars.observer.judge.rules import RulesJudge

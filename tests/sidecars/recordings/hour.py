@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sidecars.observer.context import gather
+from sidecars.observer.context.gather import gather
 from sidecars.observer.factory import Components
 from sidecars.observer.judge.model import CombinedJudge
 from sidecars.observer.judge.rules import RulesJudge

@@ -1,1 +1,0 @@
-"""Ending a group and proving that it is gone."""

@@ -1,1 +1,0 @@
-"""The blocks of an agent's prompt and their lint."""
