@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,6 +41,15 @@ class Components:
     settings: Settings
     judge: Judge
     lack: str = ""
+
+    @property
+    def found(self) -> str:
+        """What of the project it holds an agent to, in one line: rules with their files, paths in and out of scope."""
+        counts = Counter(rule.source.rpartition(":")[0] or "its documents" for rule in self.material.rules)
+        places = ", ".join(f"{count} in {name}" for name, count in counts.items())
+        rules = f"{counts.total()} rule{'s' * (counts.total() > 1)} ({places})"
+        sets = [f"{name} {', '.join(globs)}" for name, globs in self.material.sets.items() if globs]
+        return "; ".join(([rules] if counts else []) + sets)
 
     def observer(
         self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True, aside: bool = False
@@ -86,8 +96,8 @@ def assemble(assignment: Assignment) -> Components:
     return replace(parts, lack="; ".join(filter(None, (fault, parts.lack)))) if fault else parts
 
 
-def mute_reason(assignment: Assignment) -> str:
-    """Why a sidecar so declared could never speak; empty when it can.
+def prospects(assignment: Assignment) -> tuple[str, str]:
+    """(why a sidecar so declared could never speak, empty when it can; what it found to hold an agent to).
 
     Args:
         assignment: as it would be given at its start; asked before that, so the agent's process may be missing.
@@ -96,6 +106,10 @@ def mute_reason(assignment: Assignment) -> str:
         UsageError: its declaration is wrong, as for ``assemble``.
     """
     parts = assemble(assignment)
+    return _mute_reason(parts), parts.found
+
+
+def _mute_reason(parts: Components) -> str:
     if not isinstance(parts.judge, RulesJudge):
         return ""
     threshold = parts.kind.threshold

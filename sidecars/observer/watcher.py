@@ -70,6 +70,8 @@ class SidecarRunner:
         if self._parts.lack and not self._journal.sidecars.get(run, assignment.name).lack:
             self._journal.sidecars.set_lack(run, assignment.name, self._parts.lack)
             self._observer.note("sidecar-lacks", self._parts.lack)
+        if not judged and (found := self._parts.found):
+            self._observer.note("sidecar-found", found)
         self._pane = self._pane_watch()
         self._observer.recover()
         self._pass_over_what_ended_others()

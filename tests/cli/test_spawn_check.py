@@ -58,3 +58,48 @@ def test_one_that_can_speak_says_nothing_of_it(town: Town, capsys: pytest.Captur
     with supervised(town):
         assert _spawn("--sidecars", "scope:issue.md") == 0
     assert "never speak" not in capsys.readouterr().out
+
+
+def test_only_and_not_tell_a_scope_sidecar_that_is_added(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+    with supervised(town):
+        assert (
+            _spawn(*["--only", "./orders/**", "--only", "t/{a,b}.py", "--not", "billing/**", "--json"], "--task=x") == 0
+        )
+        (scope,) = json.loads(capsys.readouterr().out)["sidecars"]
+    assert (scope["type"], scope["found"]) == ("scope", "files orders/**, t/{a,b}.py; not billing/**")
+    assert "mute" not in scope
+
+
+@pytest.mark.parametrize("glob", ["", "!billing", "../other/**"])
+def test_what_is_no_glob_is_refused(town: Town, capsys: pytest.CaptureFixture[str], glob: str) -> None:
+    with supervised(town) as witness:
+        assert _spawn("--task", "x", "--only", glob) == 2
+        assert witness.polecats() == []
+    assert "a glob below the working directory is wanted" in capsys.readouterr().err
+
+
+PROSE = "Orders take a bad quantity.\n\nOnly change `orders/`. Leave billing alone.\n"
+
+
+def test_what_the_issue_names_is_shown_and_counts_once_accepted(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+    (town.root / "repo" / "plain.md").write_text(PROSE)
+    with supervised(town) as witness:
+        assert _spawn("--sidecars", "scope:plain.md", "--json") == 0
+        shown = capsys.readouterr()
+        assert "--only 'orders/**' --not 'billing/**'" in shown.err
+        assert "billing/** as out of scope (line 3)" in shown.err
+        assert "mute" in json.loads(shown.out)["sidecars"][0]
+        witness.nuke(["toast"])
+        assert _spawn("--issue", "plain.md", "--accept-scope", "--json") == 0
+        (scope,) = json.loads(capsys.readouterr().out)["sidecars"]
+        assert scope["found"] == "files orders/**; not billing/**"
+        witness.nuke(["toast"])
+        assert _spawn("--task", "Do it well.", "--accept-scope") == 2
+        assert "names no path" in capsys.readouterr().err
+
+
+def test_conventions_say_how_many_rules_they_found_and_where(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+    with supervised(town):
+        assert _spawn("--sidecars", "conventions") == 0
+    assert "holds it to " in (told := capsys.readouterr().out)
+    assert "in CONVENTIONS.md" in told

@@ -18,6 +18,7 @@ from witness.agents.screen import WaitsFor
 from witness.api import Witness
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.memory_options import memory_provider
+from witness.cli.scope_options import Scope, with_scope
 from witness.cli.tables import PLACES
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
@@ -55,6 +56,9 @@ def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
 @click.option("--issue", default="", metavar="ID|FILE", help="What is to be done, as an issue's file or id.")
 @click.option("--agent", default="", metavar="CMD", help="The agent's command (default: claude).")
 @click.option("--memory", default="", metavar="AGENT", help="Give it this agent's memory.")
+@click.option("--only", multiple=True, metavar="GLOB", help="What is in scope: tells a scope sidecar; several times.")
+@click.option("--not", "outside", multiple=True, metavar="GLOB", help="What is out of scope; several times.")
+@click.option("--accept-scope", is_flag=True, help="Hold it to the paths that the issue's words allow or forbid.")
 @click.option(
     "--accept-folder", is_flag=True, help="Answer the client's question about the folder, for this folder only."
 )
@@ -72,6 +76,9 @@ def spawn(
     issue: str,
     agent: str,
     memory: str,
+    only: tuple[str, ...],
+    outside: tuple[str, ...],
+    accept_scope: bool,
     accept_folder: bool,
     no_wait: bool,
     no_witness: bool,
@@ -83,7 +90,7 @@ def spawn(
     """
     if task and issue:
         raise UsageError("--task and --issue both say what is to be done: give one of them")
-    from sidecars.observer.factory import mute_reason
+    from sidecars.observer.factory import prospects
 
     order = SpawnRequest(
         name,
@@ -98,11 +105,12 @@ def spawn(
         issue=issue,
         memory=memory,
         memory_provider=memory_provider,
-        check=mute_reason,
+        check=prospects,
         accept_folder=accept_folder,
         ask_folder=None if as_json or not _at_terminal() else _ask_folder,
     )
     with Witness(_town_for(workdir)) as witness:
+        order = with_scope(witness, order, Scope(only, outside, accept_scope), asks=order.ask_folder is not None)
         with undone_when_told_to_end():
             spawned = witness.spawn_request(order)
         tell_withheld(spawned.withheld)
@@ -138,6 +146,8 @@ def _tell_spawned(spawned: SpawnResult) -> None:
     for sidecar in spawned.sidecars:
         pid = sidecar.process.pid if sidecar.process else "-"
         click.echo(f"  {sidecar.name} {sidecar.state} ({pid})" + (f": {sidecar.note}" if sidecar.note else ""))
+        if found := spawned.found.get(sidecar.name):
+            click.echo(f"    holds it to {found}")
         if reason := spawned.mute.get(sidecar.name):
             click.echo(f"    it can never speak: {reason}")
 

@@ -47,9 +47,9 @@ class MemoryContext:
 MemoryProvider = Callable[[str, GroupId, Path, str], MemoryContext]
 
 
-# A sidecar as it would be started → why it could never speak, empty when it can. A DeclarationError or UsageError says
-# that its declaration is wrong. The Witness knows nothing of what a type means.
-SidecarCheck = Callable[[Assignment], str]
+# A sidecar as it would be started → (why it could never speak, empty when it can; what it will hold the agent to). A
+# DeclarationError or UsageError says that its declaration is wrong. The Witness knows nothing of what a type means.
+SidecarCheck = Callable[[Assignment], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ class SpawnRequest:
         memory: name of the agent whose memory it is given; empty for the molecule's ``memory`` variable, or none.
         memory_provider: how memories are opened; the command line gives the one of ``sidecars.memory``.
         check: looks at each sidecar before anything starts; the command line gives the one of ``sidecars.observer``.
+        more_variables: told to the sidecars beside the molecule's variables, and over them.
+        more_sidecars: a spec that is added, unless a sidecar of its type is declared already.
         accept_folder: answer the client's question about its folder beforehand.
         ask_folder: asks a person whether to; for the setting ``folders: ask``.
     """
@@ -87,6 +89,8 @@ class SpawnRequest:
     memory: str = ""
     memory_provider: MemoryProvider | None = None
     check: SidecarCheck | None = None
+    more_variables: Mapping[str, str] = field(default_factory=dict)
+    more_sidecars: str = ""
     accept_folder: bool = False
     ask_folder: Callable[[FolderDialog], bool] | None = None
 
@@ -97,6 +101,7 @@ class SpawnPlan:
 
     Args:
         mute: why a sidecar could never speak, by its name.
+        found: what a sidecar will hold the agent to, by its name.
         folder: the client's question about its folder that is to be answered beforehand; None for none.
     """
 
@@ -112,6 +117,7 @@ class SpawnPlan:
     memory_provider: MemoryProvider | None
     settings: Settings
     mute: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, str] = field(default_factory=dict)
     folder: FolderDialog | None = None
 
     @property
@@ -144,6 +150,9 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         text, source = _sidecars(order, molecule, given, settings)
         if workdir.is_dir():
             sidecars = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
+            if order.more_sidecars and order.more_sidecars not in {spec.type for spec in sidecars.specs}:
+                text = ",".join(filter(None, (text, order.more_sidecars)))
+                sidecars = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
     except DeclarationError as error:
         problems += [problem for problem in error.problems if problem not in problems]
     argv, problem = _agent(order.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT, workdir)
@@ -158,12 +167,14 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
     if memory and order.memory_provider is None:
         problems.append(Problem("nothing here opens memories: give the request a 'memory_provider'", "--memory"))
     group = GroupId(rig, order.polecat, uuid.uuid4().hex)
+    variables = {**variables, **order.more_variables}
     mute: dict[str, str] = {}
+    found: dict[str, str] = {}
     if order.check and not problems:
         for spec in sidecars.specs:
             definition = sidecars.definitions[spec.type].to_json()
             assignment = _assignment(town, group, workdir, spec, task.text, variables, definition)
-            mute[spec.name], faults = _checked(order.check, assignment)
+            mute[spec.name], found[spec.name], faults = _checked(order.check, assignment)
             problems += [problem for problem in faults if problem not in problems]
     if problems:
         raise DeclarationError(problems)
@@ -181,18 +192,19 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         order.memory_provider,
         settings,
         {name: reason for name, reason in mute.items() if reason},
+        {name: text for name, text in found.items() if text},
         folder,
     )
 
 
-def _checked(check: SidecarCheck, assignment: Assignment) -> tuple[str, Sequence[Problem]]:
-    """(why a sidecar could never speak, what is wrong with it)."""
+def _checked(check: SidecarCheck, assignment: Assignment) -> tuple[str, str, Sequence[Problem]]:
+    """(why a sidecar could never speak, what it holds the agent to, what is wrong with it)."""
     try:
-        return check(assignment), ()
+        return (*check(assignment), ())
     except DeclarationError as error:
-        return "", error.problems
+        return "", "", error.problems
     except UsageError as error:
-        return "", [Problem(str(error), "--sidecars")]
+        return "", "", [Problem(str(error), "--sidecars")]
 
 
 def _folder(order: SpawnRequest, settings: Settings, argv: tuple[str, ...], workdir: Path) -> FolderDialog | None:

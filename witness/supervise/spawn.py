@@ -58,6 +58,7 @@ class SpawnResult:
         channel: how its client is to record events and tell it something; not proven yet.
         withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
         mute: why a sidecar can never speak as it is declared, by its name.
+        found: what a sidecar holds the agent to, by its name.
         accepted: the client's question about its folder that was answered beforehand, and where; empty for none.
     """
 
@@ -68,6 +69,7 @@ class SpawnResult:
     channel: Choice
     withheld: tuple[str, ...] = ()
     mute: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, str] = field(default_factory=dict)
     accepted: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -85,6 +87,7 @@ class SpawnResult:
                     "type": each.type,
                     "pid": each.process.pid if each.process else None,
                     **({"mute": self.mute[each.name]} if each.name in self.mute else {}),
+                    **({"found": self.found[each.name]} if each.name in self.found else {}),
                 }
                 for each in self.sidecars
             ],
@@ -144,6 +147,7 @@ class Spawner:
             choice,
             prepared.sidecars.withheld,
             prepared.mute,
+            prepared.found,
             str(prepared.folder or ""),
         )
 

@@ -15,6 +15,8 @@ from witness.assignment import Assignment
 
 _BEAD = re.compile(r"[a-z][a-z0-9]*-[a-z0-9.]+")
 _BEAD_SECONDS = 5.0
+# One within braces belongs to a glob.
+_COMMA = re.compile(r",(?![^{}]*\})")
 
 
 def add_issue(material: Context, assignment: Assignment) -> Context:
@@ -54,7 +56,7 @@ def add_issue(material: Context, assignment: Assignment) -> Context:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(part.strip() for part in _COMMA.split(text) if part.strip())
 
 
 def _bead(name: str, assignment: Assignment) -> str:
