@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import witness as public
-from tests.towns import make_town, supervised
 from witness import (
     AsyncWitness,
     DeclarationError,
@@ -27,6 +26,7 @@ from witness import (
     Witness,
 )
 from witness.api.events import Snapshot
+from witness.testing import make_town, supervised
 
 AGENT = [sys.executable, "-c", "import signal; print('agent is up', flush=True); signal.pause()"]
 

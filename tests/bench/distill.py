@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.bench.table import Row
 from tests.distill.artifacts import QUESTION, EvalLog, write_big_log, write_eval_log
-from tests.distill.model_server import ModelServer, say, use
 from tests.distill.test_memory import measured, repeated
+from witness.testing import MessagesServer, say, use
 
 _RUNS = 7
 _MIB = 1 << 20
@@ -149,7 +149,7 @@ def model() -> list[Row]:
         last = say(json.dumps({"answer": "17 of 18 passed; merge-conflict failed on clean-tree", "evidence": evidence}))
         looks = [use("Grep", pattern="FAIL|summary", context=1), use("Read", path="eval.log", first=430, last=436)]
         for name, steps in (("answers at once", [last]), ("looks twice", [*looks, last])):
-            with ModelServer() as server:
+            with MessagesServer() as server:
                 server.play(*steps)
                 answer = distill(
                     [path],
@@ -163,7 +163,7 @@ def model() -> list[Row]:
                         {
                             "model": name,
                             "steps": answer.spending.steps,
-                            "tokens sent": server.tokens_sent,
+                            "tokens sent": sum(request.tokens for request in server.requests),
                             "dollars": answer.spending.dollars,
                             "evidence verified": answer.verified,
                         }

@@ -19,13 +19,13 @@ from typing import Any
 
 from tests.bench.table import Row
 from tests.clients import claude_program, versions
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from witness.agents.client_extensions import VARIABLE, make_mod
 from witness.agents.hook_entries import hook_command, interpreter
 from witness.agents.hook_settings import session_settings
 from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.events.spool_reader import SpoolReader, WakeSocket
+from witness.testing import Block, MessagesServer, Request, say, use
 
 _NEWEST = claude_program(versions()["CLAUDE_NEWEST"])
 _CLAUDE = _NEWEST if _NEWEST.exists() else claude_program()
@@ -162,7 +162,7 @@ def _quarter(spans: list[float]) -> float:
 
 def _session(kind: _Kind) -> tuple[list[float], int, int]:
     """Seconds from each answer to the next request, requests without their nudge, and calls that a mod left to us."""
-    with _scratch() as folder, MessagesServer() as server:
+    with _scratch() as folder, MessagesServer(client=True) as server:
         polecat = _Polecat(folder)
         work = folder / "work"
         work.mkdir()

@@ -14,12 +14,13 @@ import pytest
 
 from sidecars.observer.context.mcp_listing import describe_servers
 from tests.sidecars.conftest import as_payload, tool_event
-from tests.sidecars.model_server import knowing, serving
+from tests.sidecars.reports import report, tool
 from witness.cli import main
 from witness.config.town import Town
 from witness.events.spool_reader import append_event
 from witness.journal import Decision, Group, GroupState, Journal, Usage
 from witness.names import GroupId
+from witness.testing import Answer, MessagesServer, Request
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -141,7 +142,16 @@ def test_a_model_finds_what_rules_cannot(gt: Call, monkeypatch: pytest.MonkeyPat
     words |= dict.fromkeys(right, "It says 422, whole cents, o- and a number.")
     silent = {"JSONDecodeError": "", "docs/notes.md": ""}
     sentence = "Input that breaks a rule is answered with status 422."
-    with serving(*knowing(silent | words, quote=sentence)) as server:
+    signs = silent | words
+
+    def knows(request: Request) -> Answer:
+        sign = next((sign for sign in signs if sign in request.news), None)
+        if sign is None:
+            return tool(report())
+        said = {"evidence": sign, "message": signs[sign], "source_quote": sentence}
+        return tool(report(signal=True, confidence="high", **said))
+
+    with MessagesServer(otherwise=knows) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
         code, out, _ = gt("eval", "specs", "--compare", "rules", "rules+model", "--json")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.towns import make_town, supervised
 from witness.cli import main
 from witness.config.town import Town
+from witness.testing import make_town, supervised
 
 AGENT = shlex.join([sys.executable, "-c", "import signal; signal.pause()"])
 

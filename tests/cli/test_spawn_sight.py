@@ -13,9 +13,9 @@ import pytest
 
 from tests.scripts import BASE_PYTHON
 from tests.supervise.command import GT, gt
-from tests.towns import make_town, supervised
 from witness.api import Witness
 from witness.config.town import Town
+from witness.testing import make_town, supervised
 
 RULE = "─" * 60
 TRUST = (

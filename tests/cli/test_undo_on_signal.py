@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.towns import make_town, supervised
 from witness.launch.pane import read_started
 from witness.names import MARKER_VARIABLE
 from witness.process.table import Markers, read_table
+from witness.testing import make_town, supervised
 
 pytestmark = pytest.mark.xdist_group("tmux")
 

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
-from tests.distill.test_claude_backend import CLAUDE, ReaderServer
-from tests.e2e.messages_server import say, use
+from tests.distill.test_claude_backend import CLAUDE, reader_server
+from witness.testing import MessagesServer, say, use
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderServer]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MessagesServer]:
     if not CLAUDE.exists():
         pytest.skip("the real Claude Code is not installed: make e2e")
-    with ReaderServer() as server:
+    with reader_server() as server:
         monkeypatch.setenv("HOME", str(tmp_path))
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
@@ -42,7 +42,7 @@ def headless(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_the_server_answers_the_client(log: tuple[Path, EvalLog], server: ReaderServer, tmp_path: Path) -> None:
+def test_the_server_answers_the_client(log: tuple[Path, EvalLog], server: MessagesServer, tmp_path: Path) -> None:
     gt = {"command": sys.executable, "args": ["-m", "witness.cli", "mcp"], "env": {"PATH": os.environ["PATH"]}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"gt": gt}}))
     # The client does not wait for a server to start until it is told to.
@@ -60,7 +60,7 @@ def test_the_server_answers_the_client(log: tuple[Path, EvalLog], server: Reader
         assert json.dumps(needed)[1:-1] in result
 
 
-def test_the_client_knows_the_skill(log: tuple[Path, EvalLog], server: ReaderServer, tmp_path: Path) -> None:
+def test_the_client_knows_the_skill(log: tuple[Path, EvalLog], server: MessagesServer, tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "skills"
     install = [sys.executable, "-m", "witness.cli", "distill", "--install-skill", str(folder)]
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)

@@ -25,8 +25,8 @@ from sidecars.distill.request import Deadline
 from sidecars.distill.text_pool import TextPool
 from tests.clients import claude_program
 from tests.distill.artifacts import QUESTION, EvalLog, write_eval_log
-from tests.e2e.messages_server import MessagesServer, say, use
 from tests.scripts import BASE_PYTHON
+from witness.testing import MessagesServer, say, use
 
 CLAUDE = claude_program()
 SECRET = "the secret outside"
@@ -46,11 +46,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-class ReaderServer(MessagesServer):
-    """The scripted server for a client that has no Bash: what reads is the main agent."""
-
-    def _kind(self, body: dict[str, Any]) -> str:
-        return "main"
+def reader_server() -> MessagesServer:
+    """A server for a client that has no Bash: what reads is the main agent."""
+    return MessagesServer(strict=False, otherwise=say("Done."))
 
 
 # -- the stage ------------------------------------------------------------------------------------------------------
@@ -241,7 +239,7 @@ def test_it_is_called_with_nothing_of_our_life(
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderServer]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MessagesServer]:
     """The real client on PATH, in a home of its own, talking to a scripted server."""
     if not CLAUDE.exists():
         pytest.skip("the real Claude Code is not installed: make e2e")
@@ -253,7 +251,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderSe
     (home / ".claude" / "CLAUDE.md").write_text("the memory of the user")
     servers = {"evil": {"command": "touch", "args": [f"{home}/MCP"]}}
     (home / ".claude.json").write_text(json.dumps({"hasCompletedOnboarding": True, "mcpServers": servers}))
-    with ReaderServer() as server:
+    with reader_server() as server:
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setenv("PATH", f"{CLAUDE.parent}:{os.environ['PATH']}")
         for name, value in server.environment().items():
@@ -270,7 +268,7 @@ def good(facts: EvalLog) -> dict[str, Any]:
 
 
 @pytest.mark.e2e
-def test_the_real_client_answers(log: tuple[Path, EvalLog], place: Path, server: ReaderServer) -> None:
+def test_the_real_client_answers(log: tuple[Path, EvalLog], place: Path, server: MessagesServer) -> None:
     server.play(use("Grep", pattern="FAIL", output_mode="content"), good(log[1]))
     answer = ask(log)
     assert answer.outcome is Exit.ANSWERED
@@ -287,7 +285,7 @@ def test_the_real_client_answers(log: tuple[Path, EvalLog], place: Path, server:
 
 @pytest.mark.e2e
 def test_the_real_client_gets_nowhere_else(
-    log: tuple[Path, EvalLog], place: Path, server: ReaderServer, tmp_path: Path
+    log: tuple[Path, EvalLog], place: Path, server: MessagesServer, tmp_path: Path
 ) -> None:
     (tmp_path / "secret.txt").write_text(SECRET)
     secret = str(tmp_path / "secret.txt")
@@ -316,7 +314,7 @@ def test_the_real_client_gets_nowhere_else(
 
 @pytest.mark.e2e
 def test_out_of_turns_the_real_client_gives_one_last_answer(
-    log: tuple[Path, EvalLog], place: Path, server: ReaderServer
+    log: tuple[Path, EvalLog], place: Path, server: MessagesServer
 ) -> None:
     server.play(
         *[use("Grep", pattern=f"case 0{number}", output_mode="content") for number in range(1, 4)], good(log[1])
@@ -331,7 +329,7 @@ def test_out_of_turns_the_real_client_gives_one_last_answer(
 
 @pytest.mark.e2e
 def test_an_unparsable_answer_of_the_real_client_is_asked_for_once_more(
-    log: tuple[Path, EvalLog], place: Path, server: ReaderServer
+    log: tuple[Path, EvalLog], place: Path, server: MessagesServer
 ) -> None:
     server.play(say("Well, 17 of them."), good(log[1]))
     assert ask(log).outcome is Exit.ANSWERED

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.distill.artifacts import QUESTION, write_eval_log
-from tests.distill.model_server import ModelServer, Step, say
 from witness.cli.main import main
+from witness.testing import MessagesServer, Step, fail, say
 
 Result = tuple[int, str, str]
 
@@ -89,7 +89,7 @@ def test_without_time_it_says_so(capsys: pytest.CaptureFixture[str], log: str) -
     [
         ([say('{"answer": "yes", "evidence": [{"locator": "L1", "quote": "17 passed, 1 failed"}]}')], [], 0),
         ([say('{"answer": "yes", "evidence": [{"locator": "L1", "quote": "18 passed, 0 failed"}]}')], [], 3),
-        ([401], [], 5),
+        ([fail(401)], [], 5),
         ([], ["--budget-usd", "0"], 6),
         ([say("hm"), say("hm")], [], 8),
     ],
@@ -102,7 +102,7 @@ def test_each_end_of_the_model_backend_has_its_code(
     options: list[str],
     code: int,
 ) -> None:
-    with ModelServer() as server:
+    with MessagesServer() as server:
         server.play(*steps)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
@@ -115,7 +115,7 @@ def test_each_end_of_the_model_backend_has_its_code(
 def test_the_agents_own_key_is_not_spent_unasked(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, log: str
 ) -> None:
-    with ModelServer() as server:
+    with MessagesServer() as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
         assert gt(capsys, "distill", "--artifact", log, "--question", QUESTION)[0] == 0

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from tests.clients import claude_program, claude_version, versions
-from tests.e2e.messages_server import MessagesServer
 from witness.agents.hook_settings import session_settings
+from witness.testing import MessagesServer
 from witness.tmux import Tmux
 
 CLAUDE = claude_program()
@@ -49,7 +49,7 @@ def either_claude(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[MessagesServer]:
-    with MessagesServer() as server:
+    with MessagesServer(client=True) as server:
         yield server
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.e2e.conftest import PERMITTED, Session, wait_until
-from tests.e2e.messages_server import MessagesServer, say, use
+from witness.testing import MessagesServer, say, use
 
 
 def test_it_reads_the_screen_and_types_when_the_client_is_idle(

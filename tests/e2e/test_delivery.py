@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import PERMITTED, wait_until
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
-from tests.towns import make_town, supervised
 from witness.api import Witness
 from witness.clock import SystemClock
 from witness.config.town import Town
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.events.spool_reader import SpoolReader
 from witness.journal import Decision
+from witness.testing import Block, MessagesServer, Request, make_town, say, supervised, use
 
 PREFIX = "[sidecar:scope]"
 
@@ -117,7 +116,7 @@ def test_a_failing_bash_is_told_too(scene: Scene) -> None:
 
 
 def test_what_a_subagent_does_is_told_to_the_main_agent(scene: Scene) -> None:
-    scene.server.play(scene.write("billing/sub.py"), say("looked around"), subagent=True)
+    scene.server.play(scene.write("billing/sub.py"), say("looked around"), kind="subagent")
     scene.spawn(
         use(
             "Agent",

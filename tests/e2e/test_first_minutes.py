@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 from tests.e2e.conftest import PERMITTED
-from tests.e2e.messages_server import MessagesServer, say
 from tests.supervise.command import gt
-from tests.towns import make_town, supervised
+from witness.testing import MessagesServer, make_town, say, supervised
 
 
 def test_the_folder_dialog_is_named_and_answered(

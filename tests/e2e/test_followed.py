@@ -11,12 +11,12 @@ import pytest
 
 from tests.cli.gas_town import end_town, make_gas_town
 from tests.e2e.conftest import PERMITTED, wait_until
-from tests.e2e.messages_server import MessagesServer, say, use
 from tests.supervise.gas_town_polecats import Polecats
 from witness.agents import hook_settings
 from witness.api import Witness
 from witness.config.town import Town
 from witness.process.table import is_alive
+from witness.testing import MessagesServer, say, use
 
 
 @pytest.fixture

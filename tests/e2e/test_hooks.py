@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 from tests.e2e.conftest import PERMITTED, Session, wait_until
-from tests.e2e.messages_server import MessagesServer, Request, say, use
 from witness.agents.clients import CLAUDE
 from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.delivery.prompt_typist import IdlePoller
 from witness.events.spool_reader import SpoolReader
+from witness.testing import MessagesServer, Request, say, use
 from witness.tmux import Tmux
 
 
@@ -84,7 +84,7 @@ def test_a_subagents_call_leaves_it_to_the_main_agent(server: MessagesServer, se
         ),
         say("Fin."),
     )
-    server.play(then_nudge, say("looked around"), subagent=True)
+    server.play(then_nudge, say("looked around"), kind="subagent")
     session.headless()
     assert not any("[sidecar:scope]" in request.text for request in server.of("subagent"))
     after = next(request for request in server.of("main") if "looked around" in request.news)

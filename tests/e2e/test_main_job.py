@@ -14,9 +14,8 @@ from typing import Any
 
 from tests.clients import versions
 from tests.e2e.conftest import PERMITTED, wait_until
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
-from tests.towns import living_of, make_town, supervised
 from witness.journal import GroupState
+from witness.testing import Block, MessagesServer, Request, living_of, make_town, say, supervised, use
 from witness.tmux import Tmux
 
 

@@ -14,8 +14,6 @@ from sidecars.memory.learn import transcript_text
 from sidecars.memory.sessions import environment, with_memory_hooks
 from sidecars.memory.store import MemoryStore
 from tests.e2e.conftest import PERMITTED, Session, wait_until
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
-from tests.towns import make_town, supervised
 from witness.agents.hook_settings import session_settings
 from witness.api import Witness
 from witness.cli.memory_options import memory_provider
@@ -23,6 +21,7 @@ from witness.clock import SystemClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.journal import GroupState
 from witness.names import GroupId
+from witness.testing import Block, MessagesServer, Request, make_town, say, supervised, use
 
 _FACT = "the queue drops messages above 64 KB"
 

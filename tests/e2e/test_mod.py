@@ -18,8 +18,6 @@ import pytest
 
 from tests.clients import claude_program, versions
 from tests.e2e.conftest import PERMITTED, Session, wait_until
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
-from tests.towns import make_town, supervised
 from witness.agents.channels import first_sign
 from witness.agents.client_extensions import VARIABLE, make_mod
 from witness.agents.hook_settings import session_settings
@@ -29,6 +27,7 @@ from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.delivery.receipts import settle_deliveries
 from witness.events.spool_reader import SpooledEvent, SpoolReader
 from witness.journal import Journal
+from witness.testing import Block, MessagesServer, Request, make_town, say, supervised, use
 from witness.tmux import Tmux
 
 NEWEST = claude_program(versions()["CLAUDE_NEWEST"])
@@ -140,7 +139,7 @@ def test_parallel_calls_and_subagents_are_served_once_each(server: MessagesServe
             session.nudge(f"note {number}")
         return [use("Bash", command=f"echo {number}") for number in range(3)]
 
-    server.play(session.then("for the main agent", use("Bash", command="echo in the subagent")), subagent=True)
+    server.play(session.then("for the main agent", use("Bash", command="echo in the subagent")), kind="subagent")
     server.play(
         parallel,
         use(

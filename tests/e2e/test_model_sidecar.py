@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import PERMITTED, wait_until
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
-from tests.towns import make_town, supervised
 from witness.journal import GroupState
+from witness.testing import Block, MessagesServer, Request, make_town, say, supervised, use
 
 # Of the sample repository's docs/api-spec.md.
 SENTENCE = "Input that breaks a rule is answered with status **422**"
@@ -38,7 +37,7 @@ def test_what_the_model_finds_is_in_the_agents_next_request(
         wait_until(lambda: any((town.queue_dir("gt-toast")).glob("*.json")), "the sidecar's word")
         return use("Bash", command="echo the tests have passed")
 
-    server.play(judge, judge=True)
+    server.play(judge, kind="judge")
     server.play(
         use("Write", file_path=str(repo / "orders" / "http.py"), content="status = 400\n"),
         go_on,

@@ -12,9 +12,8 @@ import pytest
 
 from sidecars.memory.store import MemoryStore
 from tests.e2e.conftest import PERMITTED
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
-from tests.towns import make_town, supervised
 from witness.cli import main
+from witness.testing import Block, MessagesServer, Request, make_town, say, supervised, use
 
 _GT = shlex.join([sys.executable, "-m", "witness.cli"])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sidecars.observer.observe.events import EventReader
 from sidecars.observer.observe.recorded import read_events, read_transcript
 from tests.e2e.conftest import Session
-from tests.e2e.messages_server import MessagesServer, say, use
+from witness.testing import MessagesServer, say, use
 
 
 def test_the_transcript_tells_what_the_hooks_told(

@@ -13,8 +13,8 @@ from sidecars.memory.model import Tool
 from sidecars.memory.record import empty_sidecar
 from sidecars.memory.sessions import SessionId, save
 from sidecars.memory.store import MemoryStore
-from tests.memory.model_server import ModelServer
 from witness.cli import main
+from witness.testing import MessagesServer, fill_form
 
 
 def _line(role: str, *blocks: Any) -> str:
@@ -104,13 +104,13 @@ def test_a_session_is_saved_with_what_its_transcript_taught(
     store.change("ada", "add", "earlier", {"content": "the queue is slow"})
     known = store.read("ada").memories[0].id
     answer = {"memories": [_memory("deploys on Fridays", "We deploy on Fridays only.")], "used": [known]}
-    with ModelServer(lambda request: answer) as server:
+    with MessagesServer(fill_form(answer)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         main(["memory", "save", "ada", "--transcript", str(path), "--session", "s9"])
     assert capsys.readouterr().out == "ada: 2 sessions, 2 memories\n"
     learned = {memory.content: memory.confidence for memory in store.read("ada").memories}
     assert learned == {"the queue is slow": 0.7, "deploys on Fridays": 1.0}
-    request = server.requests[0]
+    request = server.bodies[0]
     assert request["tool_choice"] == {"type": "tool", "name": REMEMBER.name}
     prompt = request["messages"][0]["content"]
     # What the transcript quotes cannot close the frame that it stands in.

@@ -11,9 +11,9 @@ import pytest
 
 from sidecars.memory.store import MemoryStore
 from sidecars.party.record import FOLDER
-from tests.towns import make_town, supervised
 from witness.cli import main
 from witness.config.town import Town
+from witness.testing import make_town, supervised
 
 pytestmark = pytest.mark.real
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -20,8 +20,8 @@ from sidecars.party.reading import read_record
 from sidecars.party.record import FOLDER, PartyRecord
 from sidecars.party.run import MOST_ROUNDS, PartyRun
 from tests.memory.files import validator
-from tests.memory.model_server import ModelServer
 from witness.cli import main
+from witness.testing import Answer, MessagesServer, Request, Step, call, fail, message, say, think
 
 _AGENTS = ("ada", "bob", "eve")
 
@@ -191,6 +191,19 @@ def test_what_was_said_before_a_break_is_kept(store: MemoryStore) -> None:
 # -- over HTTP --------------------------------------------------------------------------------------------------------
 
 
+def _forms(script: Callable[[dict[str, Any]], Any]) -> Step:
+    """Answers each form as a script says: with its fields behind some thoughts, an error's status, or words."""
+
+    def answer(request: Request) -> Answer:
+        given = script(request.body)
+        if isinstance(given, int):
+            return fail(given)
+        said = say(given) if isinstance(given, str) else call(request.forced_tool, given)
+        return message(think("hm"), said, usage={"input_tokens": 10, "output_tokens": 5})
+
+    return answer
+
+
 def _script(request: dict[str, Any]) -> Any:
     name = request["tool_choice"]["name"]
     if name == "decide":
@@ -218,7 +231,7 @@ def test_a_party_is_run_against_a_messages_server_and_saved(
 ) -> None:
     monkeypatch.chdir(store.root)
     store.change("ada", "add", "s", {"content": "the repository split cost a week"})
-    with ModelServer(_script) as server:
+    with MessagesServer(otherwise=_forms(_script)) as server:
         assert _run_cli(monkeypatch, server.url, "--mode", "debate", "--json") == 0
     printed = capsys.readouterr()
     out = json.loads(printed.out)
@@ -229,9 +242,9 @@ def test_a_party_is_run_against_a_messages_server_and_saved(
     assert {m.content for m in store.read("bob").memories} == {"DR-001: One repository.", "one repository was chosen"}
     # 3 rounds of 3, the ruling, and what each takes home.
     assert len(server.requests) == 13
-    assert set(server.keys) == {"key-of-the-sidecars"}
-    assert "the repository split cost a week" in server.requests[0]["system"][0]["text"]
-    for request in server.requests:
+    assert {request.key for request in server.requests} == {"key-of-the-sidecars"}
+    assert "the repository split cost a week" in server.bodies[0]["system"][0]["text"]
+    for request in server.bodies:
         assert not {"temperature", "top_p", "top_k"} & request.keys()
         assert [message["role"] for message in request["messages"]] == ["user"]
     assert all(b"key-of-the" not in path.read_bytes() for path in store.root.rglob("*") if path.is_file())
@@ -242,7 +255,7 @@ def test_a_server_that_breaks_off_leaves_a_record_that_can_be_saved(
 ) -> None:
     monkeypatch.chdir(store.root)
     turns = iter([*[{"content": "Yes indeed."}] * 4, 400])
-    with ModelServer(lambda request: next(turns)) as server:
+    with MessagesServer(otherwise=_forms(lambda _: next(turns))) as server:
         assert _run_cli(monkeypatch, server.url) == 1
     costs, error = capsys.readouterr().err.splitlines()
     assert costs.startswith("5 calls")
@@ -287,7 +300,7 @@ def test_start_prints_briefings_and_end_takes_the_record(
 
 @pytest.mark.parametrize("answer", [400, "in words", {}])
 def test_an_answer_in_no_usable_form_is_one_line(answer: Any) -> None:
-    with ModelServer(lambda request: answer) as server:
+    with MessagesServer(otherwise=_forms(lambda _: answer)) as server:
         model = AnthropicModel(Endpoint("k", "claude-haiku-5-5", server.url))
         try:
             if answer == {}:

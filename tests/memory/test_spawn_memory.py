@@ -12,7 +12,6 @@ import pytest
 
 from sidecars.memory.store import MemoryStore
 from tests.scripts import with_our_packages
-from tests.towns import make_town, supervised
 from witness.api import Witness
 from witness.cli import main
 from witness.cli.memory_options import memory_provider
@@ -20,6 +19,7 @@ from witness.config.town import Town
 from witness.errors import UsageError
 from witness.journal import GroupState
 from witness.launch.spawn_request import SpawnRequest, prepare
+from witness.testing import make_town, supervised
 
 _FACT = "the queue drops messages above 64 KB"
 

@@ -29,11 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients import OTHERS, claude_program, versions
-from tests.e2e.messages_server import MessagesServer, Request
-from tests.e2e.messages_server import Step as ClaudeStep
 from tests.e2e.other_models import OtherModels, Step
 from tests.payloads.scripts import FILES, SCRIPTS, Case
 from witness.config.resources import hooks_dir
+from witness.testing import MessagesServer, Request
 
 HERE = Path(__file__).parent
 TIMEOUT = 90
@@ -108,22 +107,23 @@ class Scene:
         return text.replace(re.sub(r"[^a-zA-Z0-9]", "-", str(self.root)), "-ROOT")
 
 
-class _Claude(MessagesServer):
-    scene: Scene
-
-    def take(self, body: dict[str, Any]) -> tuple[Request, ClaudeStep]:
-        if any(tool.get("name") == "Bash" for tool in body.get("tools") or []):
-            self.scene.look()
-        return super().take(body)
-
-
 class _Others(OtherModels):
-    scene: Scene
+    def __init__(self, scene: Scene) -> None:
+        super().__init__()
+        self._scene = scene
 
     def take(self, body: dict[str, Any]) -> Step:
         if body.get("tools"):
-            self.scene.look()
+            self._scene.look()
         return super().take(body)
+
+
+def _claude_server(scene: Scene) -> MessagesServer:
+    def look(request: Request) -> None:
+        if "Bash" in request.tools:
+            scene.look()
+
+    return MessagesServer(client=True, on_request=look)
 
 
 def _entries(events: list[str], scene: Scene, matched: bool, **more: Any) -> dict[str, Any]:
@@ -141,7 +141,7 @@ CLAUDE_EVENTS = [
 ]  # fmt: skip
 
 
-def claude(scene: Scene, case: Case, server: _Claude, version: str) -> tuple[list[str], dict[str, str]]:
+def claude(scene: Scene, case: Case, server: MessagesServer, version: str) -> tuple[list[str], dict[str, str]]:
     settings = {"hooks": _entries(CLAUDE_EVENTS, scene, False, timeout=20), "permissions": {"deny": list(case.deny)}}
     (scene.root / "settings.json").write_text(json.dumps(settings))
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
@@ -152,7 +152,7 @@ def claude(scene: Scene, case: Case, server: _Claude, version: str) -> tuple[lis
     if case.allowed:
         argv += ["--permission-mode", "acceptEdits"]
     server.play(*case.steps(scene.work))
-    server.play(*case.inner(scene.work), subagent=True)
+    server.play(*case.inner(scene.work), kind="subagent")
     return [*argv, "--allowedTools", *allowed], server.environment()
 
 
@@ -251,9 +251,7 @@ def record(client: str, version: str, folder: Path, wanted: str = "") -> None:
 
 
 def _run(client: str, version: str, scene: Scene, case: Case) -> tuple[list[tuple[int, str, Any]], int, str]:
-    server_type = _Claude if client == "claude" else _Others
-    with server_type() as server:
-        server.scene = scene
+    with _claude_server(scene) if client == "claude" else _Others(scene) as server:
         scene.look()
         argv, variables = CLIENTS[client](scene, case, server, version)  # type: ignore[operator]
         environment = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.messages_server import use
+from witness.testing import use
 
 NOTEBOOK = {
     "cells": [

@@ -18,12 +18,13 @@ import pytest
 
 from sidecars.observer import process
 from tests.sidecars.conftest import as_payload, start_ticks, tool_event
-from tests.sidecars.model_server import held, report, serving, status, tool
 from tests.sidecars.observe.test_screen import EDIT, screen
+from tests.sidecars.reports import report, tool
 from witness.assignment import Assignment
 from witness.events.spool_reader import append_event
 from witness.journal import Decision, Journal
 from witness.process import ProcessId
+from witness.testing import MessagesServer, fail, hold
 from witness.tmux import Tmux
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads start ticks from /proc")
@@ -256,7 +257,7 @@ def test_a_model_is_asked_and_heard(
         confidence="high",
         message="a.py says 400; spec.md says 422.",
     )
-    with serving(status(529, "overloaded_error"), tool(said)) as server:
+    with MessagesServer(fail(529), tool(said)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
         sidecar = start(mine)
@@ -265,7 +266,7 @@ def test_a_model_is_asked_and_heard(
     assert decision.message == "[sidecar:specs] a.py says 400; spec.md says 422."
     assert decision.usage is not None
     assert (decision.usage.calls, decision.usage.model) == (2, "claude-haiku-5-5")
-    assert "422" in server.requests[0]["system"][0]["text"]
+    assert "422" in server.bodies[0]["system"][0]["text"]
     assert b"sk-test" not in Path(observed.journal).read_bytes()
 
 
@@ -402,7 +403,7 @@ def test_rules_speak_while_a_model_thinks(
         observed, name="conventions", type="conventions", overrides={"batch": "0s", "timeout": "15s", "cooldown": "0s"}
     )
     gate = threading.Event()
-    with serving(held(gate)) as server:
+    with MessagesServer(hold(gate)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
         sidecar = start(mine)

@@ -5,34 +5,23 @@ from __future__ import annotations
 import gzip
 import json
 import resource
-from typing import Any
 
 import pytest
 
 from sidecars.llm.client import Endpoint, ModelClient
 from sidecars.llm.reply import ModelFault
-from tests.sidecars.model_server import Answer, Handler, blocks, garbage, serving, text, tool_block
+from witness.testing import Answer, Exchange, MessagesServer, call, message, raw, say
 
 _QUESTION = {"max_tokens": 10, "messages": [{"role": "user", "content": "x"}]}
 
 
 def _counts(**usage: int) -> Answer:
-    message: dict[str, Any] = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": []}
-    message |= {"stop_reason": "end_turn", "stop_sequence": None}
-    message["usage"] = {"input_tokens": 1, "output_tokens": 1} | usage
-
-    def answer(handler: Handler) -> None:
-        handler.start(200, "text/event-stream")
-        handler.event({"type": "message_start", "message": message})
-        handler.event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage})
-        handler.event({"type": "message_stop"})
-
-    return answer
+    return message(usage={"input_tokens": 1, "output_tokens": 1} | usage)
 
 
 @pytest.mark.parametrize("count", [-(10**9), 10**15])
 def test_an_absurd_count_never_lowers_what_was_spent(count: int) -> None:
-    with serving(_counts(output_tokens=count), _counts(input_tokens=count)) as server:
+    with MessagesServer(_counts(output_tokens=count), _counts(input_tokens=count)) as server:
         client = ModelClient(Endpoint("k", "claude-haiku-5-5", server.url))
         client.ask(_QUESTION, 5)
         first = client.usage.dollars
@@ -46,13 +35,13 @@ def test_an_absurd_count_never_lowers_what_was_spent(count: int) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        blocks(tool_block("[" * 60_000)),
-        text("{" * 60_000),
-        garbage(b'event: message_start\ndata: {"type":"message_start","message":' + b"[" * 100_000 + b"\n\n"),
+        message(call("report_signal", "[" * 60_000)),
+        say("{" * 60_000),
+        raw(b'event: message_start\ndata: {"type":"message_start","message":' + b"[" * 100_000 + b"\n\n"),
     ],
 )
 def test_deep_nesting_is_no_answer_and_no_crash(answer: Answer) -> None:
-    with serving(answer) as server:
+    with MessagesServer(answer) as server:
         client = ModelClient(Endpoint("k", "m", server.url))
         try:
             reply = client.ask(_QUESTION, 3)
@@ -67,17 +56,17 @@ def test_deep_nesting_is_no_answer_and_no_crash(answer: Answer) -> None:
 def _bomb(code: int) -> Answer:
     packed = gzip.compress(b"\0" * (256 << 20), 9)
 
-    def answer(handler: Handler) -> None:
-        handler.start(code, "application/json", content_encoding="gzip", content_length=str(len(packed)))
-        handler.wfile.write(packed)
+    def write(exchange: Exchange) -> None:
+        exchange.start(code, "application/json", content_encoding="gzip", content_length=str(len(packed)))
+        exchange.write(packed)
 
-    return answer
+    return Answer(write)
 
 
 @pytest.mark.parametrize("code", [200, 400])
 def test_a_compressed_body_is_refused_unread(code: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with serving(*[_bomb(code)] * 6) as server:
+    with MessagesServer(*[_bomb(code)] * 6) as server:
         before = max(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         client = ModelClient(Endpoint("k", "m", server.url))
         with pytest.raises(ModelFault, match="connection: "):
@@ -87,12 +76,12 @@ def test_a_compressed_body_is_refused_unread(code: int) -> None:
 
 
 def test_an_endless_body_is_broken_off() -> None:
-    def endless(handler: Handler) -> None:
-        handler.start(400, "application/json")
+    def endless(exchange: Exchange) -> None:
+        exchange.start(400, "application/json")
         while True:
-            handler.wfile.write(b" " * 65536)
+            exchange.write(b" " * 65536)
 
-    with serving(*[endless] * 6) as server:
+    with MessagesServer(*[Answer(endless)] * 6) as server:
         client = ModelClient(Endpoint("k", "m", server.url))
         with pytest.raises(ModelFault):
             client.ask(_QUESTION, 20)
@@ -100,7 +89,7 @@ def test_an_endless_body_is_broken_off() -> None:
 
 
 def test_a_huge_answer_is_broken_off() -> None:
-    with serving(text("x" * 600_000)) as server:
+    with MessagesServer(say("x" * 600_000)) as server:
         client = ModelClient(Endpoint("k", "m", server.url))
         with pytest.raises(ModelFault, match="longer than"):
             client.ask(_QUESTION, 10)

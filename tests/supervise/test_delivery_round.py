@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.scripts import with_our_packages
-from tests.towns import make_town, supervised
 from witness.clock import SystemClock
 from witness.delivery import queue_files
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
+from witness.testing import make_town, supervised
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "prompting.py"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.towns import make_town, supervised
+from witness.testing import make_town, supervised
 
 pytestmark = pytest.mark.xdist_group("tmux")
 

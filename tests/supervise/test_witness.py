@@ -18,7 +18,6 @@ import pytest
 from tests.programs import alive
 from tests.real.conftest import Place
 from tests.supervise.command import GT, bare_environment, gt, gt_json
-from tests.towns import living_of
 from witness.config.town import Town
 from witness.errors import RunEndedError, TownLockedError
 from witness.ipc import client
@@ -28,6 +27,7 @@ from witness.process import ProcessId
 from witness.process.exits import wait_gone
 from witness.process.table import identify, is_alive, processor_seconds, send
 from witness.supervise.spawn import SpawnResult
+from witness.testing import living_of
 from witness.tmux import Tmux
 
 AGENT = ["sleep", "60"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.conftest import SETTINGS, Place, make_place
-from tests.sidecars.model_server import report, serving, tool
+from tests.sidecars.reports import report, tool
 from tests.supervise.command import gt
 from tests.supervise.test_witness import until
 from tests.trust.test_fixed_at_spawn import spool
@@ -18,6 +18,7 @@ from witness.config.keys import find_key, user_key_file, write_key
 from witness.config.settings import Settings
 from witness.errors import UsageError
 from witness.ipc import client
+from witness.testing import MessagesServer
 
 __all__ = ["make_place"]
 
@@ -75,7 +76,7 @@ def test_the_command_keeps_it_and_does_not_show_it(tmp_path: Path) -> None:
 def asking(make_place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Place]]:
     """A town whose sidecar asks a scripted model; made once the test has set its environment."""
     said = report(signal=True, evidence="b.py", confidence="high", message="b.py is not it.")
-    with serving(tool(said), tool(said), tool(said)) as server:
+    with MessagesServer(tool(said), tool(said), tool(said)) as server:
         settings = (
             SETTINGS
             + f"model_url: {server.url}\n"

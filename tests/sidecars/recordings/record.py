@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.conftest import CLAUDE, Session, wait_until
-from tests.e2e.messages_server import Block, MessagesServer, Request, say, use
 from witness.events.spool_reader import SpoolReader
+from witness.testing import Block, MessagesServer, Request, say, use
 from witness.tmux import Tmux
 
 HERE = Path(__file__).parent
@@ -70,7 +70,7 @@ def _thoughtful(step: Block, seconds: float) -> Callable[[Request], Block]:
 
 
 def record() -> None:
-    with tempfile.TemporaryDirectory() as folder, MessagesServer() as server:
+    with tempfile.TemporaryDirectory() as folder, MessagesServer(client=True) as server:
         root = Path(folder).resolve()
         session = _prepare(root, server)
         server.play(*script(session.work, random.Random(7)), say("All of it is done."))  # noqa: S311
