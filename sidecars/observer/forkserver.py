@@ -355,8 +355,9 @@ def main(runtime: Path, *, with_model: bool = False) -> int:
     os.setsid()
     os.umask(0o077)  # whatever we or our children write is the user's alone
     nursery = ForkServer(runtime)
-    nursery.open()
     _preload(with_model)
+    # Only now: who could connect earlier would wait for the answer as long as all that takes.
+    nursery.open()
     # Objects that live for ever are put aside, so that no collection in a child copies their pages.
     gc.collect()
     gc.freeze()

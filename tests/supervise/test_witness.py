@@ -20,12 +20,13 @@ from tests.real.conftest import Place
 from tests.supervise.command import GT, bare_environment, gt, gt_json
 from witness.config.town import Town
 from witness.errors import RunEndedError, TownLockedError
+from witness.files import locked
 from witness.ipc import client
 from witness.journal import GroupState, Intent, MemberState
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.exits import wait_gone
-from witness.process.table import identify, is_alive, processor_seconds, send
+from witness.process.table import command_line, identify, is_alive, processor_seconds, read_table, send
 from witness.supervise.spawn import SpawnResult
 from witness.testing import living_of
 from witness.tmux import Tmux
@@ -358,6 +359,40 @@ def test_a_killed_nursery_takes_nobody_with_it(scoped: Place) -> None:
     until(lambda: scoped.members("x")["scope"].process not in (None, before.process), "not replaced")
     until(lambda: scoped.members("x")["scope"].state is MemberState.RUNNING, "it does not observe")
     assert scoped.witness._reconciler.nursery.process() != nursery
+
+
+def test_a_fork_server_that_comes_up_slowly_keeps_nobody_waiting(scoped: Place) -> None:
+    """It loads for seconds; meanwhile the Witness answers, and what wants a sidecar gets it afterwards."""
+    scoped.witness.start()
+    with locked(scoped.town.runtime / "nursery.lock") as held:
+        assert held is not None
+        spawn = subprocess.Popen(
+            [*GT, "polecat", "spawn", "x", "--agent", "sleep 60", "--sidecars", "scope:issue.md"],
+            cwd=scoped.work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            until(lambda: launchers(scoped) != [], "no fork server was begun")
+            began = time.monotonic()
+            status = client.ask(scoped.town, {"op": "status"}, 10.0)
+            assert status
+            assert status["groups"] == 1
+            assert time.monotonic() - began < 2.0
+            # The one that waits for the lock fails; the next one finds it free.
+            for launcher in launchers(scoped):
+                scoped.kill(launcher)
+        except BaseException:
+            spawn.kill()
+            raise
+    said, _ = spawn.communicate(timeout=30)
+    assert spawn.returncode == 0, said
+    until(lambda: scoped.members("x")["scope"].state is MemberState.RUNNING, "it does not observe")
+    assert scoped.witness.find("x").state is GroupState.RUNNING
+
+
+def launchers(place: Place) -> list[ProcessId]:
+    """The processes that are about to become this town's fork server."""
+    words = f"-m sidecars --nursery {place.town.runtime}"
+    return [row.process for row in read_table().values() if not row.defunct and words in command_line(row.process)]
 
 
 def test_a_hung_sidecar_is_replaced(scoped: Place) -> None:

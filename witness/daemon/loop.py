@@ -40,6 +40,8 @@ from witness.supervise.reconcile import Reconciler, report
 # A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
 # limit on somebody's silence is longer, so nobody who slept with us is taken for dead.
 _LATE_INTERVALS = 1.0
+# In place of a run: the launcher of the fork server.
+_NOBODY = ""
 # Pause after a turn that failed, so that a lasting fault does not keep a core busy.
 _PAUSE_SECONDS = 0.5
 
@@ -65,7 +67,7 @@ class Daemon:
         self._town, self._linger, self._clock = town, linger, clock or SystemClock()
         self._journal = Journal(town.journal_path)
         self._told, self._told_until = told, self._journal.last_event
-        self._reconciler = Reconciler(town, self._journal, self._clock)
+        self._reconciler = Reconciler(town, self._journal, self._clock, waits=False)
         self._selector = selectors.DefaultSelector()
         self._callers = Callers(self._selector)
         self._watched: dict[ProcessId, int] = {}
@@ -161,7 +163,7 @@ class Daemon:
         self._forget_nursery()
         self._journal = fresh
         self._told_until = min(self._told_until, fresh.last_event)  # a new file counts anew
-        self._reconciler = Reconciler(self._town, fresh, self._clock)
+        self._reconciler = Reconciler(self._town, fresh, self._clock, waits=False)
         self._reconciler.nursery.key = key
         if isinstance(error, JournalMovedError):
             adopted = rebuild(self._town)
@@ -297,6 +299,8 @@ class Daemon:
         nursery = self._reconciler.nursery
         handle = nursery.fileno()
         current = -1 if handle is None else handle
+        if launcher := nursery.starting():
+            self._watch(_NOBODY, launcher, MemberKind.REAPER)
         if (current, nursery.generation) == (self._nursery_handle, self._nursery_generation):
             return
         if self._nursery_handle >= 0:
@@ -329,7 +333,10 @@ class Daemon:
             run, process = key.data
             self._selector.unregister(key.fd)
             os.close(self._watched.pop(process))
-            return {run}
+            if run != _NOBODY:
+                return {run}
+            # A fork server is up, or has failed: the look asks it for whoever waits.
+            self._next_look = self._clock.monotonic()
         return set()
 
     # -- requests ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from witness.launch.environment import MARKER_ROOM, daemon_environ
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.process import ProcessId
 from witness.process.serving import serving_process, short_path
-from witness.process.table import is_alive
+from witness.process.table import identify, is_alive
 from witness.tmux import Tmux
 
 _START_SECONDS = 30.0
@@ -62,19 +63,40 @@ def start_outside(argv: list[str], environment: dict[str, str], log: Path, outer
     Raises:
         WitnessError: it did not come up.
     """
-    try:
-        if outer and outer.panes():
+    if outer and outer.panes():
+        try:
             _start_by_tmux(argv, environment, log, outer)
-            return
-        with os.fdopen(open_log(log, below=log.parent), "ab") as output:
-            done = subprocess.run(
-                argv, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
-                timeout=_START_SECONDS, check=False, start_new_session=True,
-            )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise WitnessError(f"{' '.join(argv[2:4])} did not come up within {_START_SECONDS:.0f} s: see {log}") from error
-    if done.returncode != 0:
-        raise WitnessError(f"{' '.join(argv[2:4])} ended with {done.returncode}: see {log}")
+        except subprocess.TimeoutExpired:
+            raise WitnessError(_too_late(argv, log)) from None
+        return
+    starting = _begin(argv, environment, log)
+    try:
+        code = starting.wait(_START_SECONDS)
+    except subprocess.TimeoutExpired:
+        starting.kill()
+        starting.wait()
+        raise WitnessError(_too_late(argv, log)) from None
+    except BaseException:
+        starting.kill()
+        raise
+    if code != 0:
+        raise WitnessError(_ended(argv, code, log))
+
+
+def _begin(argv: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with os.fdopen(open_log(log, below=log.parent), "ab") as output:
+        return subprocess.Popen(
+            argv, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
+            start_new_session=True,
+        )  # fmt: skip
+
+
+def _too_late(argv: list[str], log: Path) -> str:
+    return f"{' '.join(argv[2:4])} did not come up within {_START_SECONDS:.0f} s: see {log}"
+
+
+def _ended(argv: list[str], code: int, log: Path) -> str:
+    return f"{' '.join(argv[2:4])} ended with {code}: see {log}"
 
 
 def _holds(path: Path, text: str, below: Path) -> bool:
@@ -93,6 +115,25 @@ def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux
         launch.unlink(missing_ok=True)
 
 
+class PoolStartingError(SpawnError):
+    """The fork server is coming up: nothing was started, and nothing is wrong. Try again when it is up."""
+
+
+@dataclass
+class _Starting:
+    """A fork server that somebody has begun to start.
+
+    Args:
+        process: the launcher, which ends with 0 when the server answers.
+        argv: what it was started with.
+        until: monotonic seconds at which it is too late.
+    """
+
+    process: subprocess.Popen[bytes]
+    argv: list[str]
+    until: float
+
+
 @dataclass
 class SidecarPool:
     """A connection to the town's nursery; use it from one thread.
@@ -102,6 +143,8 @@ class SidecarPool:
         key_env: name of the variable with the sidecars' API key.
         outer: the tmux that holds the polecat that the caller runs in, if any (see ``start_outside``).
         key: the sidecars' API key where somebody has handed it over; it goes to them through the socket alone.
+        waits: whether ``start`` waits for a fork server that has to come up first; a daemon must not: it has others to
+            look after for the seconds that takes.
         generation: counts the connections; a descriptor's number alone may come back.
     """
 
@@ -109,7 +152,9 @@ class SidecarPool:
     key_env: str
     outer: Tmux | None = None
     key: str = field(default="", repr=False)
+    waits: bool = True
     generation: int = 0
+    _starting: _Starting | None = None
     _socket: socket.socket | None = None
     _buffer: bytes = b""
     _server: ProcessId | None = None
@@ -134,6 +179,7 @@ class SidecarPool:
         """Start one sidecar.
 
         Raises:
+            PoolStartingError: the fork server is only just coming up, and we do not wait.
             SpawnError: it could not be started.
         """
         run_dir = Path(assignment.run_dir)
@@ -165,6 +211,10 @@ class SidecarPool:
                 self.close()
                 if attempt == 2:
                     raise SpawnError(assignment.name, f"the nursery does not answer: {error}") from error
+            except SpawnError:
+                raise
+            except WitnessError as error:
+                raise SpawnError(assignment.name, str(error)) from error
         if "error" in answer:
             raise SpawnError(assignment.name, str(answer["error"]))
         return ProcessId(int(answer["pid"]), int(answer["started"]))
@@ -200,24 +250,53 @@ class SidecarPool:
 
     def connect(self) -> None:
         """Connect, starting the nursery when none answers."""
-        if not self.join():
-            environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM, HELPER_VARIABLE: "1"}
-            start_outside(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "sidecars",
-                    "--nursery",
-                    str(self.runtime),
-                    *(["--model"] if self.key else []),
-                ],
-                environment,
-                self.runtime / "nursery.log",
-                self.outer,
-            )
-            self._socket = self._dial()
-            self.generation += 1
+        if self.join():
+            return
+        argv = [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)]
+        argv += ["--model"] if self.key else []
+        environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM, HELPER_VARIABLE: "1"}
+        if self.waits:
+            start_outside(argv, environment, self._log, self.outer)
+        else:
+            self._start_beside(argv, environment)
+        self._socket = self._dial()
+        self.generation += 1
+
+    @property
+    def _log(self) -> Path:
+        return self.runtime / "nursery.log"
+
+    def _start_beside(self, argv: list[str], environment: dict[str, str]) -> None:
+        """Start the fork server without waiting for it; returns when one that was begun earlier is up.
+
+        Raises:
+            PoolStartingError: it is coming up.
+            WitnessError: what was begun earlier has failed.
+        """
+        begun = self._starting
+        if begun is None:
+            process = _begin(argv, environment, self._log)
+            begun = _Starting(process, argv, time.monotonic() + _START_SECONDS)
+            self._starting = begun
+        code = begun.process.poll()
+        if code is None and time.monotonic() < begun.until:
+            raise PoolStartingError("", "the fork server is coming up")
+        self.give_up()
+        if code is None:
+            raise WitnessError(_too_late(begun.argv, self._log))
+        if code != 0:
+            raise WitnessError(_ended(begun.argv, code, self._log))
+
+    def starting(self) -> ProcessId | None:
+        """The launcher of a fork server that was begun: when it has ended, the server is up or has failed."""
+        return identify(self._starting.process.pid) if self._starting else None
+
+    def give_up(self) -> None:
+        """Forget a fork server that was begun; where it comes up all the same, the next caller finds it."""
+        if self._starting and self._starting.process.poll() is None:
+            self._starting.process.kill()
+            self._starting.process.wait()
+        self._starting = None
 
     def join(self) -> bool:
         """Connect to the nursery if one runs; False when none does."""
@@ -227,6 +306,7 @@ class SidecarPool:
             except (FileNotFoundError, ConnectionRefusedError):
                 return False
             self.generation += 1
+            self.give_up()  # its launcher has nothing more to tell
         return True
 
     def _dial(self) -> socket.socket:

@@ -19,7 +19,7 @@ from witness.gastown.adoption import hide_from_hooks
 from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.launch.pane import LAST_LINES, LAST_SCREEN, reported_processes
-from witness.launch.sidecar_pool import SidecarPool
+from witness.launch.sidecar_pool import PoolStartingError, SidecarPool
 from witness.names import MARKER_VARIABLE, GroupId
 from witness.nuke import Target, TerminationResult, end_groups, foreign_to, target
 from witness.process import ProcessId
@@ -174,6 +174,8 @@ class Executor:
             return
         try:
             process = self._sidecar_pool.start(self._assignment(group, member))
+        except PoolStartingError:
+            return  # it stays SPAWNING without a process: the look that follows the fork server's start takes it up
         except SpawnError as error:
             verdict = after_crash(member.crashes, now, settings[group.id.rig], f"{member.run}/{member.name}")
             failed = replace(starting, crashes=verdict.crashes, retry_at=verdict.retry_at, note=error.reason)

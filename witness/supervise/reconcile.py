@@ -45,14 +45,17 @@ class Reconciler:
         journal: its journal; the caller closes it.
         clock: time.
         outer: the tmux that holds the polecat that this process runs in, if any.
+        waits: see ``SidecarPool``.
     """
 
-    def __init__(self, town: Town, journal: Journal, clock: Clock, outer: Tmux | None = None) -> None:
+    def __init__(
+        self, town: Town, journal: Journal, clock: Clock, outer: Tmux | None = None, *, waits: bool = True
+    ) -> None:
         self.town, self.journal, self.clock = town, journal, clock
         self.tmux = Tmux(*town.tmux_place)
         self.observer = SnapshotReader(town, journal, self.tmux, clock)
         settings = self.observer.settings("")
-        self.nursery = SidecarPool(town.runtime, settings.key_env, outer, exported_key(settings))
+        self.nursery = SidecarPool(town.runtime, settings.key_env, outer, exported_key(settings), waits)
         self.deliveries = Deliveries(town, journal, self.tmux, clock)
         self.channels = ChannelWatch(town, journal, self.tmux, clock)
         self.actor = Executor(town, journal, self.tmux, self.nursery, clock)
@@ -61,6 +64,7 @@ class Reconciler:
     def close(self) -> None:
         self.follower.close()
         self.nursery.close()
+        self.nursery.give_up()
 
     def quick_snapshot(
         self, runs: Collection[str], nukes: Collection[str], outcome: PatrolResult, *, late: bool = False
