@@ -30,7 +30,7 @@ from typing import NoReturn
 from sidecars.observer.looker_pool import LookerPool
 from witness.assignment import Assignment
 from witness.config.keys import give_key
-from witness.files import make_folder, open_log, open_regular, replace_file
+from witness.files import clear_place, make_folder, open_log, open_regular, replace_file
 from witness.names import MARKER_VARIABLE
 
 _IDLE_SECONDS = 60.0
@@ -115,14 +115,14 @@ class ForkServer:
     def open(self) -> None:
         """Bind the socket. The caller holds the lock, so a socket that stands there is a dead one's."""
         os.chdir(self._runtime)  # the kernel limits a socket's path; a relative one is short
-        Path("nursery.sock").unlink(missing_ok=True)
+        clear_place("nursery.sock")
         self._listener.bind("nursery.sock")
         self._listener.listen(64)
 
     def serve(self) -> None:
         """Fork sidecars until nobody needs us any more."""
         started = _start_ticks(os.getpid())
-        replace_file("nursery.json", json.dumps({"pid": os.getpid(), "started": started}), durable=False)
+        replace_file("nursery.json", json.dumps({"pid": os.getpid(), "started": started}), durable=False, aside=True)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -369,7 +369,8 @@ def main(runtime: Path, *, with_model: bool = False) -> int:
         nursery.serve()
     finally:  # never reached in a child: that one leaves by os._exit
         for name in ("nursery.sock", "nursery.json"):
-            Path(name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                clear_place(name)
     return 0
 
 

@@ -40,7 +40,7 @@ def own_mounts() -> bool:
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() != 0 or libc.unshare(_CLONE_NEWNS) != 0:
         return False
-    return libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) == 0
+    return bool(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) == 0)
 
 
 def chaos(seed: int, faults: int, kept: Path, path: Path, *, go_on: bool) -> int:

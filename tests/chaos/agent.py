@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 FACTS, AWKWARD, KIND, LIFE = sys.argv[1:5]
 RUN = os.environ["GT_RUN"]
@@ -21,28 +22,28 @@ STEP = 1.0
 HOOK_SECONDS = 60
 
 
-def append(name, text):
+def append(name: str, text: str) -> None:
     file = os.open(f"{FACTS}/{RUN}.{name}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(file, text.encode())
     os.close(file)
 
 
-def now():
+def now() -> str:
     seconds = time.time()
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1e6):06d}Z"
 
 
-def record_self():
+def record_self() -> None:
     with open("/proc/self/stat", "rb") as file:
         ticks = file.read().rpartition(b")")[2].split()[19].decode()
     append("record", f"{os.getpid()} {ticks}\n")
 
 
-def hooks_of(settings, event):
+def hooks_of(settings: dict[str, Any], event: str) -> list[dict[str, Any]]:
     return [each for entry in settings.get("hooks", {}).get(event, []) for each in entry["hooks"]]
 
 
-def fire(settings, event, **payload):
+def fire(settings: dict[str, Any], event: str, **payload: object) -> None:
     whole = {"session_id": RUN, "transcript_path": f"{FACTS}/{RUN}.jsonl", "cwd": os.getcwd(), "hook_event_name": event}
     for handler in hooks_of(settings, event):
         argv = [handler["command"], *handler["args"]] if "args" in handler else ["sh", "-c", handler["command"]]
@@ -58,7 +59,7 @@ def fire(settings, event, **payload):
             take(event, json.loads(output))
 
 
-def take(event, said):
+def take(event: str, said: dict[str, Any]) -> None:
     added = said.get("hookSpecificOutput", {}).get("additionalContext", "")
     numbers = re.findall(r"chaos nudge (\d+)", added)
     if numbers:
@@ -68,7 +69,7 @@ def take(event, said):
         append("jsonl", json.dumps({"type": "attachment", "timestamp": now(), "attachment": kept}) + "\n")
 
 
-def main():
+def main() -> None:
     # Before anything else can be blocked or changed: no test leaves this behind for ever.
     signal.setitimer(signal.ITIMER_REAL, float(LIFE))
     record_self()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import signal
@@ -18,7 +19,7 @@ from tests.safety.poison import FILES, POISON, remove
 from witness.delivery import queue_files
 from witness.errors import WitnessError
 from witness.journal import Group, GroupState, Member
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.table import command_line, read_table
 
 _MORE_FILES = tuple(
@@ -116,7 +117,7 @@ class Faults:
         return self.dice.choice(living) if living else None
 
     def _signal(self, who: Identity | None, number: int = signal.SIGKILL, of: str = "") -> str:
-        if who is None or not kill(who, number):
+        if who is None or (number == signal.SIGSTOP and who in self.stopped) or not kill(who, number):
             return ""
         if number == signal.SIGSTOP:
             self.stopped[who] = (of, time.monotonic())
@@ -231,7 +232,7 @@ class Faults:
 
     def _moment(self, longest: float) -> float:
         """Seconds after which a command is killed: every order of magnitude equally often."""
-        return 0.002 * (longest / 0.002) ** self.dice.random()
+        return 0.002 * math.exp(math.log(longest / 0.002) * self.dice.random())
 
     def command_spawn(self) -> str:
         names = {group.id.polecat for group, _ in self._living()}

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from tests.programs import Identity, alive
 from witness.cli import main as gt
-from witness.cli.program import run as loaded
+from witness.cli import (
+    program,  # noqa: F401 - loaded before the first fork, so that no command pays for it
+)
 from witness.config.town import Town
 from witness.ipc.client import witness_process
 from witness.journal import Group, Journal, Member
 from witness.names import MARKER_VARIABLE
-from witness.process.identity import ProcessId
+from witness.process import ProcessId
 from witness.process.serving import serving_process
 from witness.process.table import Markers, Table, command_line, read_table
 
@@ -106,7 +108,6 @@ class ChaosTown:
         (self.town.root / "settings").mkdir(exist_ok=True)
         self.write_settings()
         self.town.make_runtime()
-        assert loaded  # imported here, before the first fork, so that no command pays for it
         self._start_decoys()
 
     def write_settings(self) -> None:
@@ -165,7 +166,7 @@ class ChaosTown:
 
     def sidecars(self, table: Table) -> Counter[tuple[str, str]]:
         """How many processes there are of each sidecar (run, name), by what they call themselves."""
-        runs, found = self.runs(), Counter()
+        runs, found = self.runs(), Counter[tuple[str, str]]()
         for row in table.values():
             if row.defunct:
                 continue

@@ -10,6 +10,8 @@ import pytest
 
 from tests.real.conftest import Place, kill_and_wait
 from tests.safety.poison import FILES, POISON, remove
+from witness.delivery import queue_files
+from witness.ipc import client
 from witness.journal import GroupState
 
 # What a look may take beside an undisturbed one, on a machine that does other things as well.
@@ -79,3 +81,37 @@ def test_the_town_works_on(make_place: Callable[..., Place], file: str) -> None:
     if place.marked():
         wrong.append(f"left: {place.marked()}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to a folder", "FIFO"])
+def test_an_end_is_finished_whatever_stands_in_the_runs_folder(make_place: Callable[..., Place], kind: str) -> None:
+    """What a living run alone needs is taken away at its end; where that cannot be, nothing else is left undone."""
+    place = make_place()
+    spawned = place.spawn("x", ["sleep", "600"])
+    run_dir = place.town.run_dir(spawned.group.run)
+    for name in ("launch.json", "started.fifo", "screen.txt"):
+        remove(run_dir / name)
+        POISON[kind](run_dir / name)
+    place.witness.nudge("x", "nobody will hear this")
+    (ended,) = place.witness.nuke(["x"])
+    assert ended.result
+    assert place.witness.find("x", ended=True).state is GroupState.NUKED
+    assert queue_files.waiting(str(place.town.queue_dir(spawned.session))) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to a folder", "FIFO", "wrong types"])
+def test_a_witness_and_its_fork_server_start_whatever_stands_in_their_places(
+    make_place: Callable[..., Place], kind: str
+) -> None:
+    place = make_place()
+    (place.work / "issue.md").write_text("---\nfiles: [a/**]\n---\n")
+    for name in ("witness.sock", "witness.json", "nursery.sock", "nursery.json"):
+        place.town.make_runtime()
+        remove(place.town.runtime / name)
+        POISON[kind](place.town.runtime / name)
+    spawned = place.spawn("x", ["sleep", "600"], daemon=True, sidecars="scope:issue.md")
+    assert client.witness_process(place.town)
+    assert spawned.sidecars[0].process
+    assert place.witness.find("x").state is GroupState.RUNNING
+    assert place.witness.stop()
+    assert not (place.town.runtime / "witness.sock").exists()

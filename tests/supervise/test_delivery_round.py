@@ -56,3 +56,23 @@ def test_a_client_without_hooks_gets_what_waits_at_its_idle_prompt_and_the_rest_
         assert note.data["reason"] == f"the run {spawned.group.run} has ended"
         assert len(list((queue.folder / queue_files.DEAD).iterdir())) == 1
         assert queue_files.waiting(str(queue.folder)) == []
+
+
+def test_what_comes_for_a_run_that_is_over_is_buried_at_the_next_look(tmp_path: Path) -> None:
+    """Written at the moment of the end, or left by a Witness that was killed between the end and the closing."""
+    town = make_town(tmp_path / "town")
+    with supervised(town) as witness:
+        spawned = witness.spawn("toast", workdir=town.root / "repo", agent="sleep 60", witness=False)
+        witness.spawn("other", workdir=town.root / "repo", agent="sleep 60", witness=False)
+        witness.nuke(["toast"])
+        run, queue = spawned.group.run, NudgeQueue(town.queue_dir(spawned.session), SystemClock())
+        theirs = NudgeQueue(town.queue_dir("mayor"), SystemClock())
+        queue.enqueue(Nudge("human", "too late", run=run))
+        theirs.enqueue(Nudge("human", "not ours to judge"))
+        for _ in range(2):
+            witness.patrol()
+        assert queue_files.waiting(str(queue.folder)) == []
+        assert len(list((queue.folder / queue_files.DEAD).iterdir())) == 1
+        told = [each.data["message"] for each in witness.journal.history(run) if each.kind == "nudge-undelivered"]
+        assert told == ["too late"]
+        assert len(queue_files.waiting(str(theirs.folder))) == 1

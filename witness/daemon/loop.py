@@ -18,13 +18,13 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
 from witness.daemon.request_server import SOCKET, AskedPatrol, Callers, Connection
 from witness.errors import JournalError, JournalMovedError, WitnessError
+from witness.files import clear_place
 from witness.ipc.client import record_process
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
 from witness.nuke import Target, TerminationResult, end_groups, unfinished
@@ -142,7 +142,8 @@ class Daemon:
         except JournalError as error:
             say(str(error))
         for name in (SOCKET, "witness.json"):
-            Path(name).unlink(missing_ok=True)  # in our own folder, also when another town stands in its old place
+            with contextlib.suppress(OSError):
+                clear_place(name)  # in our own folder, also when another town stands in its old place
         self._reconciler.close()
         self._journal.close()
         self._selector.close()

@@ -7,9 +7,9 @@ import selectors
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from witness.files import clear_place
 from witness.supervise.executor import PatrolResult
 
 SOCKET = "witness.sock"
@@ -66,7 +66,7 @@ class Callers:
 
     def listen(self) -> None:
         """Bind the socket in the working directory: a relative path is short enough for the kernel."""
-        Path(SOCKET).unlink(missing_ok=True)
+        clear_place(SOCKET)
         self._listener.bind(SOCKET)
         self._listener.listen(128)
         self._selector.register(self._listener, selectors.EVENT_READ, "listener")

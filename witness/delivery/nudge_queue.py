@@ -327,8 +327,12 @@ class NudgeQueue:
         self._write(nudge).rename(self.folder / file)
         queue_files.dead_letter(self._path, file, fields, reason)
 
-    def close(self, reason: str) -> int:
+    def close(self, reason: str, over: Callable[[str], bool] | None = None) -> int:
         """Its agent has ended: all that waits or was claimed goes to the dead-letter folder.
+
+        Args:
+            reason: for whoever looks there.
+            over: whether a run has ended: only what is meant for such a one; None for everything.
 
         Returns:
             How many.
@@ -336,6 +340,8 @@ class NudgeQueue:
         count = 0
         for name in (*queue_files.waiting(self._path), *queue_files.claims(self._path)):
             fields = queue_files.read(self._path, name)
+            if over and not (fields and over(str(fields.get("run") or ""))):
+                continue
             if fields and not queue_files.in_ledger(self._path, name, "drained"):
                 count += queue_files.dead_letter(self._path, name, fields, reason)
             else:

@@ -14,12 +14,13 @@ new one, and a link or a FIFO in that place is replaced, never written through.
 
 from witness.files.json_reading import parse_json, read_json, report_of, typed
 from witness.files.opening import SMALL, UnsafeFileError, open_regular, read_bytes, read_from, read_text
-from witness.files.writing import check_own_folder, locked, make_folder, open_log, replace_file, write_all
+from witness.files.writing import check_own_folder, clear_place, locked, make_folder, open_log, replace_file, write_all
 
 __all__ = [
     "SMALL",
     "UnsafeFileError",
     "check_own_folder",
+    "clear_place",
     "locked",
     "make_folder",
     "open_log",

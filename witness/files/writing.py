@@ -33,6 +33,7 @@ def replace_file(
     mode: int = 0o600,
     durable: bool = True,
     below: Path | str | None = None,
+    aside: bool = False,
 ) -> None:
     """Put a file's whole new content into its place, for readers all at once.
 
@@ -42,6 +43,7 @@ def replace_file(
         mode: its permissions, whatever the umask.
         durable: it must survive a power cut; False for what the next start makes anew.
         below: a folder above it that is trusted; no link is followed from there on.
+        aside: a folder that stands in its place gets another name; for files of ours alone.
 
     Raises:
         OSError: it could not be written; the old content stands as it was and nothing is left beside it.
@@ -62,13 +64,36 @@ def replace_file(
                     os.fsync(handle)
             finally:
                 os.close(handle)
-            os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            try:
+                os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except IsADirectoryError:
+                if not aside:
+                    raise
+                os.rename(name, _other_name(name), src_dir_fd=folder, dst_dir_fd=folder)
+                os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
                 os.unlink(fresh, dir_fd=folder)
             raise
         if durable:
             os.fsync(folder)  # the new name, too, is only safe once its folder is
+
+
+def clear_place(path: Path | str) -> None:
+    """Take away what stands in the place of a file of ours; a folder there gets another name, with all that it holds.
+
+    Raises:
+        OSError: it stays.
+    """
+    path = Path(path)
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        path.rename(_other_name(os.fspath(path)))
+
+
+def _other_name(name: str) -> str:
+    return f"{name}.{time.time_ns()}.bad"
 
 
 @contextmanager

@@ -132,4 +132,4 @@ def stop_witness(town: Town) -> bool:
 
 def record_process(path: Path, process: ProcessId) -> None:
     """Write who we are, whole or not at all."""
-    replace_file(path, json.dumps({"pid": process.pid, "started": process.started}), durable=False)
+    replace_file(path, json.dumps({"pid": process.pid, "started": process.started}), durable=False, aside=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from witness.errors import SpawnError
-from witness.files import make_folder, parse_json, replace_file, report_of, typed
+from witness.files import clear_place, make_folder, parse_json, replace_file, report_of, typed
 from witness.names import MARKER_VARIABLE
 from witness.process import ProcessId
 from witness.process.table import is_alive, read_marker
@@ -160,14 +160,14 @@ def _checked(fact: Any) -> dict[str, Any]:
 
 @contextmanager
 def _fifo(path: Path) -> Iterator[int]:
-    path.unlink(missing_ok=True)
+    clear_place(path)
     os.mkfifo(path, 0o600)
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         yield handle
     finally:
         os.close(handle)
-        path.unlink(missing_ok=True)
+        clear_place(path)
 
 
 def _first_line(fifo: int, pane_pid: int) -> str:

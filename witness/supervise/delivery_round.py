@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -43,10 +44,12 @@ class Deliveries:
         self._poller = IdlePoller(tmux, clock)
         self._typing: threading.Thread | None = None
         self._complaints: deque[str] = deque()
+        # Queues without a living session that held nothing of ours, by the time of their last change.
+        self._looked_through: dict[str, int] = {}
 
     def settle(self, groups: Iterable[Group]) -> list[str]:
         """Fold what became of the nudges of these groups into the journal; returns what could not be done."""
-        groups, errors = list(groups), []
+        groups, errors = list(groups), list[str]()
         for group in groups:
             if group.run_state.channel == Channel.MOD:
                 tally = self._journal.decisions.tally(group.id.run)
@@ -56,6 +59,7 @@ class Deliveries:
             queues = set(os.listdir(self._town.queue_dir("any").parent))  # noqa: PTH208
         except FileNotFoundError:
             return []
+        self._bury_late(queues - {self._town.queue_dir(group.session).name for group in groups}, errors)
         for group in groups:
             folder = self._town.queue_dir(group.session)
             if folder.name not in queues:
@@ -65,6 +69,26 @@ class Deliveries:
             except OSError as error:
                 errors.append(f"{group.id.address}: its deliveries cannot be read: {error}")
         return errors
+
+    def _bury_late(self, queues: set[str], errors: list[str]) -> None:
+        """What waits for a run that is over, in the queues of sessions that do not live.
+
+        It was written at the very moment of the end, or whoever ended the run was killed before it closed the queue.
+        """
+        for name in sorted(queues):
+            folder = self._town.queue_dir("any").with_name(name)
+            changed = _changed(folder)
+            if changed and self._looked_through.get(name) != changed:
+                try:
+                    if NudgeQueue(folder, self._clock).close("its run has ended", self._is_over):
+                        settle_deliveries(self._journal, folder, self._clock, last=True)
+                except OSError as error:
+                    errors.append(f"{name}: its queue cannot be closed: {error}")
+                self._looked_through[name] = _changed(folder)
+
+    def _is_over(self, run: str) -> bool:
+        group = self._journal.groups.get(run)
+        return group is not None and group.state is GroupState.NUKED
 
     def tick(self, groups: Iterable[Group]) -> list[str]:
         """Type what waits into prompts that are proven idle; returns what could not be done since the last tick.
@@ -114,6 +138,15 @@ class Deliveries:
         except OSError as error:
             return [f"{group.id.address}: its queue cannot be closed: {error}"]
         return []
+
+
+def _changed(folder: Path) -> int:
+    """When something came into a folder or left it, in nanoseconds; 0 where it is no folder."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return 0
+    return status.st_mtime_ns if stat.S_ISDIR(status.st_mode) else 0
 
 
 # The one line about a polecat that a client with our mod shows above its prompt.

@@ -14,7 +14,7 @@ from witness.clock import Clock
 from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import JournalError, SpawnError, WitnessError
-from witness.files import replace_file
+from witness.files import clear_place, replace_file
 from witness.gastown.adoption import hide_from_hooks
 from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
@@ -375,14 +375,15 @@ class Executor:
             outcome.errors.append(f"{group.id.address}: still alive after its nuke: {pids}")
         else:
             outcome.nuked.append(group.id.address)
-            self._tidy(result.run)
             outcome.errors.extend(Deliveries(self._town, self._journal, self._tmux, self._clock).close(group))
+            self._tidy(result.run)
 
     def _tidy(self, run: str) -> None:
         """Remove what only a living run needs; logs, events and the record stay for people."""
         run_dir = self._town.run_dir(run)
         for name in ("launch.json", "started.fifo"):
-            (run_dir / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the agent can put there what it likes, and nobody needs it any more
+                clear_place(run_dir / name)
         group = self._journal.groups.get(run)
         if group:
             remove_cgroup(group.run_state.cgroup, run)
