@@ -21,7 +21,7 @@ from witness.process.exits import ExitWatch
 from witness.process.table import GroupMembership, Markers, Table, ancestors, is_alive, process_name, read_table, send
 
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
-_KILL_SECONDS = 2.0
+KILL_SECONDS = 2.0
 _LOOKS_THAT_PROVE = 2
 _MOMENT_SECONDS = 0.05
 
@@ -120,7 +120,7 @@ class _Ending:
             return True
         for process in doomed:
             send(process, signal.SIGKILL)
-        self.kill_until = min(self.kill_until, now + _KILL_SECONDS)
+        self.kill_until = min(self.kill_until, now + KILL_SECONDS)
         return False
 
 

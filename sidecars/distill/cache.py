@@ -14,7 +14,7 @@ from pathlib import Path
 from witness.clock import SystemClock
 
 # A file written within this time of its hashing could be written again without a new time stamp (git's "racy" files).
-_RACY_SECONDS = 2.0
+RACY_SECONDS = 2.0
 _MOST_KEPT = 200
 
 
@@ -49,7 +49,7 @@ class IndexCache:
 
     def keep(self, opened: os.stat_result, digest: str, lines: array[int]) -> None:
         """Remember it, unless it was written to a moment ago."""
-        if SystemClock().wall() - max(opened.st_mtime, opened.st_ctime) < _RACY_SECONDS:
+        if SystemClock().wall() - max(opened.st_mtime, opened.st_ctime) < RACY_SECONDS:
             return
         with suppress(OSError):
             self._place.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ _WIDEST = 60
 # Places of a quote that are no text match anything like it; a quote of many such is no quote.
 _MOST_WILD = 16
 # Blanks and colour codes inside a quote are not counted in it, but they are in the text.
-_SLACK = 4096
+SLACK = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Quote:
         if self._pattern is None:
             return []
         found: list[tuple[int, int]] = []
-        overlap = 2 * self.length + _SLACK
+        overlap = 2 * self.length + SLACK
 
         def search(offset: int) -> list[tuple[int, int]]:
             low, high = max(offset, start), min(offset + PIECE + overlap, end)

@@ -22,7 +22,7 @@ _STRING_END = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SCALAR = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|-?Infinity|NaN")
 _LONGEST_KEY = 4096
 # So many bytes are read token by token for one place.
-_BLOCK = 1 << 16
+BLOCK = 1 << 16
 _OPENING, _CLOSING = b"{[", b"}]"
 
 
@@ -36,7 +36,7 @@ def _tokens(text: Text, end: int, begin: int = 0) -> Iterator[tuple[int, int, by
     A string longer than two pieces is given with its beginning alone."""
     base, data = begin or (3 if text.read(0, 3) == codecs.BOM_UTF8 else 0), b""
     while True:
-        fresh = text.read(base + len(data), min(end, base + len(data) + _BLOCK))
+        fresh = text.read(base + len(data), min(end, base + len(data) + BLOCK))
         data += fresh
         last = not fresh
         used = 0
@@ -148,14 +148,14 @@ def is_json(text: Text) -> bool:
         return False
     walk = _Walk()
     try:
-        for _, _, token in _tokens(text, min(text.size, _BLOCK)):
+        for _, _, token in _tokens(text, min(text.size, BLOCK)):
             walk.step(token)
     except NotJsonError as error:
         # Cut in the middle of a string or a number: that is our doing.
-        return text.size > _BLOCK and not walk.ended and "ends inside" in str(error)
+        return text.size > BLOCK and not walk.ended and "ends inside" in str(error)
     except IndexError:
         return False
-    return walk.ended or text.size > _BLOCK
+    return walk.ended or text.size > BLOCK
 
 
 # Of a block without its strings: what is opened and closed inside of it says nothing about what comes after it.
@@ -254,7 +254,7 @@ class Skeleton:
     def _grow(self) -> None:
         self._text.deadline.check()
         last = self._marks[-1]
-        size = _BLOCK
+        size = BLOCK
         while True:
             data = self._text.read(last.offset, last.offset + size)
             if len(data) < size:

@@ -35,7 +35,7 @@ _SEGMENT = 2048
 
 # Hits that one pass may bring, per 200 MB. A term more frequent than that tells little about where to look; it still
 # counts in the lines that other terms have found.
-_MOST_HITS = 60_000
+MOST_HITS = 60_000
 # A number that is asked for is counted exactly up to here; each hit costs about half a microsecond.
 _MOST_COUNTED = 5_000_000
 _SAMPLES, _SAMPLE = 48, 32 << 10
@@ -49,7 +49,7 @@ _MOST_CANDIDATES = 150
 # A word with a digit in it varies: a time, an address, the name of a case.
 _VARYING = re.compile(rb"[\w:.-]*[0-9][\w:.-]*")
 # Up to this size letters are compared without regard to case; it takes as long again as the search itself.
-_FOLDED = 64 << 20
+FOLDED = 64 << 20
 _SUMMARY = re.compile(rb"(?i)\b(?:total|summary|passed|failed|results?|overall|finished|\d+\s*(?:/|of|out of)\s*\d+)\b")
 
 
@@ -169,7 +169,7 @@ class Ranker:
         sample = self._sample(text)
         ordered = sorted(range(len(self._terms)), key=lambda each: sample.cost[each])
         chosen: list[int] = []
-        room = max(_MOST_HITS, _MOST_HITS * text.size / 200e6)
+        room = max(MOST_HITS, MOST_HITS * text.size / 200e6)
         while ordered and (not chosen or sample.cost[ordered[0]] <= room):
             room -= sample.cost[ordered[0]]
             chosen.append(ordered.pop(0))
@@ -184,7 +184,7 @@ class Ranker:
         sample = _Sample([0.0] * len(self._terms), [0.0] * len(self._terms))
         if text.size <= 2 * LARGE:
             return sample
-        matcher = Matcher(self._terms, fold=text.size <= _FOLDED)
+        matcher = Matcher(self._terms, fold=text.size <= FOLDED)
         step = max(_SAMPLE, text.size // _SAMPLES)
         looked = 0
         for offset in range(0, text.size, step):
@@ -209,7 +209,7 @@ class Ranker:
                 self._exact[each] = False
         if not asked or not self._complete:
             return
-        matcher = Matcher((self._terms[each] for each in asked), fold=text.size <= _FOLDED)
+        matcher = Matcher((self._terms[each] for each in asked), fold=text.size <= FOLDED)
         try:
             for counts in text.each_piece(lambda offset: _count_lines(text, matcher, offset)):
                 for each, count in zip(asked, counts, strict=True):
@@ -218,7 +218,7 @@ class Ranker:
             self._complete = False
 
     def _pass(self, number: int, text: Text, chosen: list[int]) -> bool:
-        matcher = self._matcher(tuple(chosen), text.size <= _FOLDED)
+        matcher = self._matcher(tuple(chosen), text.size <= FOLDED)
         stop = threading.Event()
         digest: list[str] = []
         hasher = None

@@ -30,7 +30,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 LARGE = 4 * PIECE
 
 # Counting newlines in a block is far quicker than stepping from one to the next.
-_BLOCK = 8192
+BLOCK = 8192
 
 
 def shown(raw: bytes) -> str:
@@ -234,9 +234,9 @@ class Text:
         data = self.read(piece * PIECE, (piece + 1) * PIECE)
         missing = wanted - self._before[piece]
         block = 0
-        while block < len(data) and (here := data.count(b"\n", block, block + _BLOCK)) < missing:
+        while block < len(data) and (here := data.count(b"\n", block, block + BLOCK)) < missing:
             missing -= here
-            block += _BLOCK
+            block += BLOCK
         at = block - 1
         for _ in range(missing):
             at = data.find(b"\n", at + 1)

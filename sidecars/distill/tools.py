@@ -24,7 +24,7 @@ _MOST_CONTEXT = 10
 _MOST_NAMES = 100
 
 # How far a line is looked at beyond the border of a piece.
-_BORDER = 64 << 10
+BORDER = 64 << 10
 
 
 class ToolFault(Exception):
@@ -230,8 +230,8 @@ def _search(text: Text, pattern: Any, limit: int) -> tuple[int, list[_Match]]:
     """How many lines match, and the first of them."""
 
     def search(offset: int) -> tuple[int, list[_Match]]:
-        low = max(0, offset - _BORDER)
-        data = text.read(low, offset + PIECE + _BORDER)
+        low = max(0, offset - BORDER)
+        data = text.read(low, offset + PIECE + BORDER)
         # Begin where a line begins, so that ^ means what it says; a line longer than the border has no beginning here.
         skip = data.rfind(b"\n", 0, offset - low) + 1
         base = low + skip

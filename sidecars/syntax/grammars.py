@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Language → (module, function in it that gives the grammar). Only bash comes with the base; the others are the extra
 # ``[languages]``.
-_MODULES = {
+MODULES = {
     "bash": ("tree_sitter_bash", "language"),
     "c": ("tree_sitter_c", "language"),
     "go": ("tree_sitter_go", "language"),
@@ -27,10 +27,11 @@ _MODULES = {
 
 
 @cache
-def _parser(language: str) -> Parser | None:
+def parser_of(language: str) -> Parser | None:
+    """The parser of a language; None when its grammar is not installed."""
     from tree_sitter import Language, Parser
 
-    module, function = _MODULES[language]
+    module, function = MODULES[language]
     try:
         grammar: Callable[[], Any] = getattr(import_module(module), function)
     except ImportError:
@@ -49,7 +50,7 @@ def parse(language: str, source: bytes, seconds: float = 0.05) -> Node | None:
     Returns:
         None when the grammar is not installed or the text took too long.
     """
-    parser = _parser(language)
+    parser = parser_of(language)
     if parser is None:
         return None
     until = monotonic() + seconds

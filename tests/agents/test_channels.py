@@ -17,7 +17,7 @@ from witness.agents.clients import Channel
 
 @pytest.fixture
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    monkeypatch.setattr(channels, "_MANAGED", (tmp_path / "managed",))
+    monkeypatch.setattr(channels, "MANAGED", (tmp_path / "managed",))
     (tmp_path / "bin").mkdir()
     (tmp_path / "home").mkdir()
     return {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home")}

@@ -15,6 +15,7 @@ from tests.programs import alive
 from witness import Town, Witness
 from witness.ipc import client
 from witness.journal import Member, MemberKind, MemberState
+from witness.launch.sidecar_pool import SidecarPool
 from witness.process import ProcessId
 from witness.process.table import Markers, read_table
 from witness.trust import OWN_FOLDER, shipped_types
@@ -77,7 +78,7 @@ class ScratchTown:
     @property
     def nursery(self) -> ProcessId | None:
         """The process that forks sidecars."""
-        return self.witness._reconciler.nursery.process()
+        return SidecarPool(self.town.runtime, "").process()
 
     def four_sidecars(self) -> str:
         """A spec of four sidecars: the usual ones, or as many copies of one."""

@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,9 +32,16 @@ def tmux() -> Iterator[Tmux]:
 
 
 class Pane:
-    """A program in a pane that draws Claude Code's prompt and writes down what it is given."""
+    """A program in a pane that draws Claude Code's prompt and writes down what it is given.
 
-    def __init__(self, tmux: Tmux, folder: Path, typed: str = "") -> None:
+    Args:
+        tmux: where the pane is made.
+        folder: where its files go.
+        typed: what is half-typed in its prompt.
+        seen: the tmux that the poller sees; the same when None. Between looks no time passes for it.
+    """
+
+    def __init__(self, tmux: Tmux, folder: Path, typed: str = "", seen: Tmux | None = None) -> None:
         self.log = folder / "log"
         self.log.write_text("")
         self.clock = ManualClock()
@@ -43,7 +51,7 @@ class Pane:
         tmux.new_session("toast", str(folder), [sys.executable, str(PROGRAM)], environment, (100, 20))
         while "❯" not in tmux.screen("toast"):
             pass
-        self.poller = IdlePoller(tmux, self.clock)
+        self.poller = IdlePoller(seen, self.clock, lambda seconds: None) if seen else IdlePoller(tmux, self.clock)
 
     def tick(self) -> int:
         delivered = self.poller.tick("toast", CLAUDE, self.queue.folder)
@@ -96,25 +104,22 @@ def test_a_screen_that_moves_between_two_looks_is_left_alone(tmux: Tmux, tmp_pat
 
 
 def test_a_blinking_cursor_is_no_movement(tmux: Tmux, tmp_path: Path) -> None:
-    pane = Pane(tmux, tmp_path)
+    blinking = _Blinking(tmux.socket)
+    pane = Pane(tmux, tmp_path, seen=blinking)
     pane.queue.enqueue(Nudge("mayor", "hello"))
     assert pane.tick() == 0
-    look = pane.poller._looks["toast"]
-    pane.poller._tmux = _Blinking(tmux)  # type: ignore[assignment]
-    assert pane.poller.tick("toast", CLAUDE, pane.queue.folder) == 1, look
+    blinking.lit = True
+    assert pane.tick() == 1
 
 
-class _Blinking:
-    """tmux whose cursor has just turned into a reversed blank."""
+class _Blinking(Tmux):
+    """tmux whose cursor is a reversed blank at times."""
 
-    def __init__(self, tmux: Tmux) -> None:
-        self._tmux = tmux
+    lit = False
 
-    def screen(self, session: str) -> str:
-        return self._tmux.screen(session).replace("❯", "❯\u00a0\x1b[7m \x1b[0m", 1)
-
-    def in_mode(self, session: str) -> bool:
-        return self._tmux.in_mode(session)
+    def screen(self, *given: Any, **options: Any) -> str:
+        shown = super().screen(*given, **options)
+        return shown.replace("❯", "❯\u00a0\x1b[7m \x1b[0m", 1) if self.lit else shown
 
 
 def test_two_looks_too_close_together_prove_nothing(tmux: Tmux, tmp_path: Path) -> None:
@@ -126,39 +131,33 @@ def test_two_looks_too_close_together_prove_nothing(tmux: Tmux, tmp_path: Path) 
 
 def test_what_does_not_show_in_the_prompt_is_not_submitted_and_waits_on(tmux: Tmux, tmp_path: Path) -> None:
     """The program of the pane has died in the very moment: a shell must not get the text with Enter."""
-    pane = Pane(tmux, tmp_path)
+    pane = Pane(tmux, tmp_path, seen=_Deaf(tmux.socket))
     pane.queue.enqueue(Nudge("mayor", "hello"))
-    assert pane.tick() == 0
-    pane.poller._typist = Typist(_Deaf(tmux), lambda seconds: None)  # type: ignore[arg-type]
-    assert pane.tick() == 0
+    assert [pane.tick() for _ in range(2)] == [0, 0]
     assert [claim.nudge.message for claim in pane.queue.pending()] == ["hello"]
     assert pane.took() == []
 
 
 def test_what_was_pasted_and_is_not_seen_is_pasted_once_into_that_prompt(tmux: Tmux, tmp_path: Path) -> None:
-    pane = Pane(tmux, tmp_path)
+    deaf = _Deaf(tmux.socket)
+    pane = Pane(tmux, tmp_path, seen=deaf)
     pane.queue.enqueue(Nudge("mayor", "hello"))
-    deaf = _Deaf(tmux)
-    pane.poller._typist = Typist(deaf, lambda seconds: None)  # type: ignore[arg-type]
     assert [pane.tick() for _ in range(8)] == [0] * 8
     assert deaf.pasted == ["[from mayor] hello"]
     assert len(pane.queue.pending()) == 1
 
 
-class _Deaf:
+class _Deaf(Tmux):
     """tmux whose pane does not take what is pasted."""
 
-    def __init__(self, tmux: Tmux) -> None:
-        self._tmux = tmux
+    def __init__(self, socket: str) -> None:
+        super().__init__(socket)
         self.pasted: list[str] = []
 
-    def screen(self, session: str) -> str:
-        return self._tmux.screen(session)
-
-    def paste(self, session: str, text: str) -> None:
+    def paste(self, place: str, text: str) -> None:
         self.pasted.append(text)
 
-    def press(self, session: str, *keys: str) -> None:
+    def press(self, place: str, *keys: str) -> None:
         raise AssertionError("Enter must not be pressed")
 
 

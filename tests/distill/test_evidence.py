@@ -153,7 +153,7 @@ def test_any_run_of_words_that_was_shown_is_found_wherever_it_is_said_to_be(
 ) -> None:
     for module in (text_module, evidence_module):
         monkeypatch.setattr(module, "PIECE", 32)
-    monkeypatch.setattr(evidence_module, "_SLACK", 64)
+    monkeypatch.setattr(evidence_module, "SLACK", 64)
     chosen = words[cut[0] % len(words) :][: cut[1]]
     quote = " ".join(chosen)
     assume(len("".join(chosen)) >= 6)

@@ -129,7 +129,7 @@ def test_frequent_words_are_still_found_when_they_are_all_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rank_module, "LARGE", 1000)
-    monkeypatch.setattr(rank_module, "_MOST_HITS", 10)
+    monkeypatch.setattr(rank_module, "MOST_HITS", 10)
     path = make(tmp_path / "a.log", "the zeppelin queue scheduler is stuck", 1500)
     answer = distill([path], "is the queue or the scheduler stuck?")
     assert "stuck" in answer.evidence[0].quote
@@ -138,7 +138,7 @@ def test_frequent_words_are_still_found_when_they_are_all_there_is(
 
 @pytest.mark.parametrize("fold", [0, 1 << 30])
 def test_terms_are_found_in_any_usual_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fold: int) -> None:
-    monkeypatch.setattr(rank_module, "_FOLDED", fold)
+    monkeypatch.setattr(rank_module, "FOLDED", fold)
     for spelled in ("MaxRetryCount", "maxretrycount", "MAXRETRYCOUNT"):
         path = make(tmp_path / "a.log", f"set {spelled} to 3", 50)
         assert spelled in quotes(distill([path], "what is MaxRetryCount?"))

@@ -51,7 +51,7 @@ def test_every_value_is_found_by_its_pointer_and_its_pointer_by_its_place(
     opened: Opened, monkeypatch: pytest.MonkeyPatch, document: Any, indent: int | None, ascii_only: bool, piece: int
 ) -> None:
     monkeypatch.setattr(pointer_module, "PIECE", piece)
-    monkeypatch.setattr(pointer_module, "_BLOCK", min(piece, 1 << 16))
+    monkeypatch.setattr(pointer_module, "BLOCK", min(piece, 1 << 16))
     raw = json.dumps(document, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     text = opened(raw)
     found = JsonMap(text)

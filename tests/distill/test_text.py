@@ -27,7 +27,7 @@ EACH_EXAMPLE = settings(deadline=None, max_examples=100, suppress_health_check=[
 def tiny_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of 16 bytes, so that everything lies on a border."""
     monkeypatch.setattr(text_module, "PIECE", 16)
-    monkeypatch.setattr(text_module, "_BLOCK", 4)
+    monkeypatch.setattr(text_module, "BLOCK", 4)
     monkeypatch.setattr(text_module, "LARGE", 64)
 
 
@@ -151,7 +151,7 @@ class TestCache:
         self, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # The file was made just now; let it have been made long ago.
-        monkeypatch.setattr("sidecars.distill.cache._RACY_SECONDS", -1e12)
+        monkeypatch.setattr("sidecars.distill.cache.RACY_SECONDS", -1e12)
         cache = IndexCache(tmp_path / "kept")
         first, second = self.open_once(path, cache), self.open_once(path, cache)
         assert (first.was_known, second.was_known) == (False, True)  # type: ignore[attr-defined]
@@ -166,14 +166,14 @@ class TestCache:
     def test_another_file_of_that_name_is_another_file(
         self, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("sidecars.distill.cache._RACY_SECONDS", -1e12)
+        monkeypatch.setattr("sidecars.distill.cache.RACY_SECONDS", -1e12)
         cache = IndexCache(tmp_path / "kept")
         self.open_once(path, cache)
         path.write_bytes(b"9876543210\n" * 500_000)
         assert not self.open_once(path, cache).was_known  # type: ignore[attr-defined]
 
     def test_a_damaged_cache_is_no_error(self, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("sidecars.distill.cache._RACY_SECONDS", -1e12)
+        monkeypatch.setattr("sidecars.distill.cache.RACY_SECONDS", -1e12)
         cache = IndexCache(tmp_path / "kept")
         self.open_once(path, cache)
         for each in (tmp_path / "kept").iterdir():

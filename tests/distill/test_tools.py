@@ -67,7 +67,7 @@ def test_grep_finds_what_python_finds_whatever_the_pieces_are(
 ) -> None:
     for module in (text_module, tools_module):
         monkeypatch.setattr(module, "PIECE", 64)
-    monkeypatch.setattr(tools_module, "_BORDER", 64)
+    monkeypatch.setattr(tools_module, "BORDER", 64)
     tools = Tools(shelved(a_log=("z\n" + "\n".join(body) + "\n").encode()))
     found = re.findall(r"^L(\d+)\t", tools.call("Grep", {"pattern": pattern, "limit": 50}), re.MULTILINE)
     expected = [n for n, line in enumerate(["z", *body], 1) if re.search(pattern, line)]

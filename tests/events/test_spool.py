@@ -124,7 +124,7 @@ def test_of_hooks_that_rotate_at_once_one_does(tmp_path: Path, monkeypatch: pyte
         assert [path.name for path in tmp_path.iterdir()] == [spool_writer.CURRENT]
         (tmp_path / spool_writer.CURRENT).rename(tmp_path / "events.1.jsonl")
     with (tmp_path / "events.1.jsonl").open("ab") as late:
-        spool_writer._rotate(str(tmp_path), late.fileno())
+        spool_writer.rotate(str(tmp_path), late.fileno())
     assert [path.name for path in tmp_path.iterdir()] == ["events.1.jsonl"]
     assert [event.payload["n"] for event in SpoolReader(tmp_path).read()] == [1, 2]
 

@@ -187,7 +187,7 @@ def test_a_bad_configuration_is_told_by_its_code(home: Home) -> None:
 def test_a_text_that_is_no_assignment_is_a_crash_with_a_trace_in_the_log(home: Home) -> None:
     process = home.start()
     home.await_news("ready", process)
-    answer = home.nursery._ask(
+    answer = home.nursery.ask(
         {
             "assignment": str(home.run_dir / "sidecars" / "torn.json"),
             "text": "{",
@@ -205,7 +205,7 @@ def test_a_text_that_is_no_assignment_is_a_crash_with_a_trace_in_the_log(home: H
 
 def test_a_request_that_is_none_is_answered(home: Home) -> None:
     home.start()
-    assert "error" in home.nursery._ask({"name": "x"})
+    assert "error" in home.nursery.ask({"name": "x"})
 
 
 def test_many_are_started_in_a_blink(home: Home) -> None:

@@ -238,7 +238,7 @@ def test_a_caller_that_is_suspended_asks_and_forces_before_it_gives_up(stage: St
 def test_a_survivor_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     # A process in uninterruptible sleep cannot be made here; that signals do nothing looks the same from outside.
     monkeypatch.setattr("witness.nuke.send", lambda process, number: False)
-    monkeypatch.setattr("witness.nuke._KILL_SECONDS", 0.1)
+    monkeypatch.setattr("witness.nuke.KILL_SECONDS", 0.1)
     sleeper = stage.sleeper()
     (ended,) = _end(_target(sleeper), grace=0.1)
     assert [(each.process, each.name) for each in ended.survivors] == [(sleeper, "sleep")]

@@ -142,7 +142,7 @@ def test_a_name_with_parentheses_and_spaces_is_read(tmp_path: Path) -> None:
 
 def test_the_portable_reading_knows_the_same_processes() -> None:
     with _sleeper() as child:
-        row = table._read_psutil()[child.pid]
+        row = table.read_psutil()[child.pid]
         assert row.parent == os.getpid()
         assert row.process.started > 0
         assert not row.defunct
@@ -172,7 +172,7 @@ def test_the_marker_is_read_from_the_environment_of_others() -> None:
 def test_a_marker_that_comes_with_an_exec_is_seen_at_the_next_look(
     settled: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "_SETTLED", settled)
+    monkeypatch.setattr(table, "SETTLED", settled)
     script = f"read go; GT_WITNESS_GROUP={MARKER} exec sleep 60"
     child = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, env={"PATH": os.environ["PATH"]})
     assert child.stdin

@@ -16,6 +16,7 @@ from tests.programs import Identity, Program, Record, alive
 from witness import Town, Witness
 from witness.ipc import client
 from witness.journal import Member
+from witness.launch.sidecar_pool import SidecarPool
 from witness.process import ProcessId
 from witness.process.table import Markers, read_table
 from witness.supervise.spawn import SpawnResult
@@ -61,6 +62,10 @@ class Place:
         assert process
         kill_and_wait((process.pid, process.started))
 
+    def nursery(self) -> ProcessId | None:
+        """The town's fork server, None when none runs."""
+        return SidecarPool(self.town.runtime, "").process()
+
     def kill_daemon(self) -> None:
         """End the Witness as a crash would."""
         process = client.witness_process(self.town)
@@ -83,7 +88,7 @@ class Place:
 
     def close(self) -> None:
         """End everything that this town has started."""
-        helpers = [client.witness_process(self.town), self.witness._reconciler.nursery.process()]
+        helpers = [client.witness_process(self.town), self.nursery()]
         members = [member.process for _, members in self.witness.polecats() for member in members]
         for process in (*helpers, *members):
             if process:

@@ -41,7 +41,7 @@ def stands_for(place: Place, name: str) -> dict[str, Identity]:
     table = read_table()
     found = members | {
         "witness": client.witness_process(place.town),
-        "nursery": place.witness._reconciler.nursery.process(),
+        "nursery": place.nursery(),
         "tmux": table[table[reaper.pid].parent].process,
     }
     assert all(found.values()), found

@@ -37,7 +37,7 @@ def test_the_town_works_on(make_place: Callable[..., Place], file: str) -> None:
     wrong: list[str] = []
     place.spawn("x", ["sleep", "600"], sidecars="scope:issue.md")
     group = place.witness.find("x")
-    helper = place.witness._reconciler.nursery.process()  # where its record is spoilt, nobody else finds it
+    helper = place.nursery()  # where its record is spoilt, nobody else finds it
     path = place.town.root / file.format(run=group.id.run, session=group.session)
     for kind in kinds:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -95,7 +95,7 @@ def test_of_two_that_end_the_same_group_the_slower_is_content(
         witness = Reconciler(reconciler.town, journal, ManualClock(boot=BOOT))
         finish = witness.actor.finish_nuke
         # The Witness comes between the spawn's look at the record and its own last words.
-        monkeypatch.setattr(reconciler.actor, "_take_session", lambda *_: finish(result, PatrolResult(), ()))
+        monkeypatch.setattr(reconciler.tmux, "variable", lambda *_: finish(result, PatrolResult(), ()))
         slower = PatrolResult()
         reconciler.actor.finish_nuke(result, slower)
         witness.close()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
@@ -24,6 +25,7 @@ from witness.ipc import client
 from witness.journal import GroupState, Intent, MemberState
 from witness.process import ProcessId
 from witness.process.table import is_alive
+from witness.supervise.reconcile import Reconciler
 
 AGENT = ["sleep", "60"]
 MOMENTS = ("before", "after")
@@ -186,9 +188,9 @@ def test_an_unrecorded_sidecar_is_adopted_or_ended(scoped: Place) -> None:
 def test_of_two_of_the_same_sidecar_the_unrecorded_one_is_ended(scoped: Place) -> None:
     spawned = scoped.spawn("x", AGENT, sidecars="scope:issue.md")
     (scope,) = spawned.sidecars
-    reconciler = scoped.witness._reconciler
-    group = scoped.witness.find("x")
-    second = reconciler.nursery.start(reconciler.actor._assignment(group, scoped.members("x")["scope"]))
+    with closing(Reconciler(scoped.town, scoped.witness.journal, SystemClock())) as reconciler:
+        assignment = reconciler.actor.assignment(scoped.witness.find("x"), scoped.members("x")["scope"])
+        second = reconciler.nursery.start(assignment)
     patrolled(scoped, lambda: not is_alive(second), "the second one lives")
     assert scope.process
     assert is_alive(scope.process)

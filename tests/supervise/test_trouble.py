@@ -183,11 +183,10 @@ def test_the_daemon_outlives_a_damaged_journal_and_a_new_one(place: Place) -> No
     assert place.marked() == set()
 
 
-def test_a_locked_journal_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("witness.journal.database._BUSY_SECONDS", 0.1)
+def test_a_locked_journal_is_told(place: Place) -> None:
     with closing(sqlite3.connect(place.town.journal_path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with Journal(place.town.journal_path) as journal, pytest.raises(JournalError, match="somebody holds it"):
+        with Journal(place.town.journal_path, 0.1) as journal, pytest.raises(JournalError, match="somebody holds it"):
             journal.note(0.0, "x")
         other.execute("ROLLBACK")
 

@@ -351,14 +351,14 @@ def test_a_killed_sidecar_is_replaced(scoped: Place, daemon: bool) -> None:
 def test_a_killed_nursery_takes_nobody_with_it(scoped: Place) -> None:
     spawned = scoped.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     (before,) = spawned.sidecars
-    nursery = scoped.witness._reconciler.nursery.process()
+    nursery = scoped.nursery()
     scoped.kill(nursery)
     assert before.process
     assert is_alive(before.process)
     scoped.kill(before.process)
     until(lambda: scoped.members("x")["scope"].process not in (None, before.process), "not replaced")
     until(lambda: scoped.members("x")["scope"].state is MemberState.RUNNING, "it does not observe")
-    assert scoped.witness._reconciler.nursery.process() != nursery
+    assert scoped.nursery() != nursery
 
 
 def test_a_fork_server_that_comes_up_slowly_keeps_nobody_waiting(scoped: Place) -> None:
@@ -589,9 +589,9 @@ def test_a_fault_of_our_own_does_not_end_the_supervision(tmp_path: Path, monkeyp
         turns.append(len(turns))
         if len(turns) == 1:
             raise RuntimeError("nobody has thought of this")
-        daemon._stop()
+        daemon.stop()
 
-    monkeypatch.setattr(daemon, "_turn", turn)
+    monkeypatch.setattr(daemon, "turn", turn)
     monkeypatch.setattr("witness.daemon.loop.say", said.append)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     monkeypatch.chdir(tmp_path)

@@ -37,7 +37,7 @@ _SINCE: tuple[tuple[tuple[int, ...], Channel, str], ...] = (
 )
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _EXECUTABLES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-_MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
+MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
 # Files of the spool; their names stand in hooks/gt_mod.py and witness/events/spool_writer.py, which import nothing.
 _MOD_SIGN, _MOD_LOCK, _HOOK_SIGN = "mod.json", "mod.serving", "client"
 
@@ -143,7 +143,7 @@ def switched_off(workdir: Path, environ: Mapping[str, str]) -> str:
     A nearer file beats a farther one (local, project, user), the managed ones beat them all.
     """
     home = Path(environ.get("CLAUDE_CONFIG_DIR") or Path(environ.get("HOME") or Path.home()) / ".claude")
-    for folder in _MANAGED:
+    for folder in MANAGED:
         for path in _managed(folder):
             settings = _settings(path)
             for key in ("disableAllHooks", "allowManagedHooksOnly"):

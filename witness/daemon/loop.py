@@ -99,7 +99,7 @@ class Daemon:
         """Supervise until told to stop."""
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
+            signal.signal(number, self.stop)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         try:
             while not self._stopping:
@@ -107,7 +107,7 @@ class Daemon:
                     if self._runtime_dir_replaced():
                         say(f"{self._town.root} was moved or deleted: this Witness leaves; its polecats live on")
                         return
-                    self._turn()
+                    self.turn()
                 except JournalError as error:
                     self._without_journal(error)
                 except (WitnessError, OSError) as error:
@@ -128,7 +128,8 @@ class Daemon:
             return True
         return (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino)
 
-    def _stop(self, *_: object) -> None:
+    def stop(self, *_: object) -> None:
+        """End with the present turn; a signal's handler too."""
         self._stopping = True
 
     def _close(self) -> None:
@@ -172,7 +173,8 @@ class Daemon:
 
     # -- one turn ---------------------------------------------------------------------------------------------------
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """Wait for news or for the next thing that is due, and do it."""
         now = self._clock.monotonic()
         first = min([self._next_look, self._next_tick, *self._due.values()])
         touched: set[str] = set()

@@ -86,7 +86,7 @@ def append_record(
     try:
         written = os.write(file, record)
         if os.fstat(file).st_size > ROTATE_AT:
-            _rotate(folder, file)
+            rotate(folder, file)
     finally:
         os.close(file)
     if written < len(record):
@@ -130,7 +130,13 @@ def ask_looker(folder: str, head: bytes, payload: bytes, wait: float) -> bytes:
         peer.close()
 
 
-def _rotate(folder: str, file: int) -> None:
+def rotate(folder: str, file: int) -> None:
+    """Put the present file of a spool aside, unless another hook has done so or is about it.
+
+    Args:
+        folder: the spool.
+        file: descriptor of what was the present file when the caller opened it.
+    """
     import fcntl
 
     path = f"{folder}/{CURRENT}"

@@ -19,7 +19,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OPENAT2 = 437  # one number on every architecture that Python has wheels for
 # RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH of linux/openat2.h.
 _RESOLVE = 0x01 | 0x02 | 0x04 | 0x08
-_openat2_works: bool | None = None
+openat2_works: bool | None = None
 _libc: Any = None
 
 
@@ -139,17 +139,17 @@ def opened_folder(path: Path | str) -> Iterator[int]:
 
 def open_beneath(anchor: int, name: str, flags: int) -> int:
     """Open ``name`` seen from a folder's descriptor; no component may be a link, ``..`` or another mount."""
-    global _openat2_works
-    if sys.platform == "linux" and _openat2_works is not False:
+    global openat2_works
+    if sys.platform == "linux" and openat2_works is not False:
         try:
             handle = _openat2(anchor, name, flags)
         except OSError as error:
             # An old kernel, or a sandbox that knows no such call: then component by component.
-            if _openat2_works or error.errno not in (errno.ENOSYS, errno.EPERM):
+            if openat2_works or error.errno not in (errno.ENOSYS, errno.EPERM):
                 raise
-            _openat2_works = False
+            openat2_works = False
         else:
-            _openat2_works = True
+            openat2_works = True
             return handle
     *folders, last = components(name)
     at = anchor

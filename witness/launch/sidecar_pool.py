@@ -204,7 +204,7 @@ class SidecarPool:
                 self.connect()
                 # Only now: before the first sidecar there is no fork server. A stranger behind its socket gets no key.
                 request["key"] = self.key if self.key and self.process() else ""
-                answer = self._ask(request)
+                answer = self.ask(request)
                 break
             except (OSError, ValueError) as error:
                 # It may have ended between two requests; a second failure is a real one.
@@ -223,7 +223,7 @@ class SidecarPool:
         """Ask the nursery to end, which it does when it has no children; returns it when it goes."""
         process = self.process()
         try:
-            if not self.join() or not self._ask({"leave": True}).get("leaving"):
+            if not self.join() or not self.ask({"leave": True}).get("leaving"):
                 return None
         except (OSError, ValueError):
             self.close()
@@ -319,7 +319,8 @@ class SidecarPool:
             raise
         return connection
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request over the connection that stands, and its answer; news that come between are kept."""
         assert self._socket  # noqa: S101
         self._socket.settimeout(_ANSWER_SECONDS)
         self._socket.sendall(json.dumps(request).encode() + b"\n")

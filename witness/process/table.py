@@ -22,7 +22,7 @@ HELPER = "helper"
 # Most environments fit; a larger buffer would be mapped and unmapped for each of thousands of processes.
 _ENVIRONMENT_CHUNK = 32768
 # A second, in the units of ProcessId.started: an exec follows its fork in far less.
-_SETTLED = 100 if LINUX else 1000
+SETTLED = 100 if LINUX else 1000
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
@@ -48,7 +48,7 @@ Table = Mapping[int, Row]
 
 def read_table() -> dict[int, Row]:
     """One pass over the process table, by pid."""
-    return _read_linux() if LINUX else _read_psutil()
+    return _read_linux() if LINUX else read_psutil()
 
 
 def _read_linux() -> dict[int, Row]:
@@ -86,7 +86,8 @@ def _unknown(pid: int) -> Row:
     return Row(ProcessId(pid, 0), 0, defunct=False)
 
 
-def _read_psutil() -> dict[int, Row]:
+def read_psutil() -> dict[int, Row]:
+    """The same where there is no ``/proc``."""
     table = {}
     for process in psutil.process_iter():
         if row := _psutil_row(process):
@@ -276,7 +277,7 @@ class Markers:
                 without[process] = row.name
             elif (mark := self._known.get(process) or read_marker(process.pid)).marker:
                 known[process] = mark
-            elif newest - process.started > _SETTLED:
+            elif newest - process.started > SETTLED:
                 # That it has none is believed only of one that is settled, and only until its name changes: between
                 # fork and exec a process shows its parent's environment.
                 without[process] = row.name

@@ -173,7 +173,7 @@ class Executor:
         if starting is None:
             return
         try:
-            process = self._sidecar_pool.start(self._assignment(group, member))
+            process = self._sidecar_pool.start(self.assignment(group, member))
         except PoolStartingError:
             return  # it stays SPAWNING without a process: the look that follows the fork server's start takes it up
         except SpawnError as error:
@@ -189,7 +189,8 @@ class Executor:
             outcome.respawned.append({"polecat": group.id.address, "sidecar": member.name})
         self._note("sidecar-started", member.run, member.name, pid=process.pid, restarts=restarts)
 
-    def _assignment(self, group: Group, member: Member) -> Assignment:
+    def assignment(self, group: Group, member: Member) -> Assignment:
+        """What a sidecar of a group is told when it is started."""
         agent = next(each for each in self._journal.members.of(group.id.run) if each.kind is MemberKind.AGENT)
         return Assignment(
             group=group.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +168,7 @@ def test_a_spool_read_again_tells_what_was_seen_live(scope: Components, assignme
         for command in ("sed -i s/1/2/ src/a.py", "sed -i s/9/2/ src/a.py", "f=src/n; echo > $f", "rm src/*.py; false"):
             run.call(command)
         run.end("cat src/n", time.time(), 0, agent_id="sub", agent_type="coder")
-        live = EventWatch(scope.kind, assignment, "")
-        live._spool = type(live._spool)(run.spool)
+        live = EventWatch(scope.kind, replace(assignment, run_dir=str(run.spool.parent)), "")
         seen = live.look()
     assert seen is not None
     reader = EventReader(str(tree))

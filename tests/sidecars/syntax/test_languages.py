@@ -174,15 +174,15 @@ def test_what_is_not_known_is_not_guessed(path: str, text: str) -> None:
 
 
 def test_a_grammar_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(grammars._MODULES, "go", ("no_such_module", "language"))
-    grammars._parser.cache_clear()
+    monkeypatch.setitem(grammars.MODULES, "go", ("no_such_module", "language"))
+    grammars.parser_of.cache_clear()
     try:
         assert definitions("a.go", "package a\nfunc F() {}\n") is None
         assert code_only("a.go", "package a\n") is None
         assert definitions("a.py", "def f(): ...") is not None
     finally:
         monkeypatch.undo()
-        grammars._parser.cache_clear()
+        grammars.parser_of.cache_clear()
 
 
 @pytest.mark.parametrize(
