@@ -2,17 +2,24 @@
 
 The plan is the real one, and so are the journal and everything that carries a plan out but signals, forks and tmux,
 which a small world stands in for. The Witness may be killed after every single action.
+
+After each step the plan is asked besides what it would do at this and at later moments, in every kind of look, and what
+it says is judged. ``HISTORIES`` (how many, of fifty steps each) and ``HISTORIES_SEED`` make a longer run of
+``test_thousands_of_histories``; it prints its seed, its steps and how often ``plan()`` was asked.
 """
 
 from __future__ import annotations
 
+import os
+import random
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, note, settings
+from hypothesis import HealthCheck, Phase, note, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -20,8 +27,9 @@ from tests.supervise.world import FakeNursery, FakeTmux, WitnessKilledError, Wor
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.config.town import Town
-from witness.errors import UsageError
+from witness.errors import SpawnError, UsageError
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.launch.sidecar_pool import PoolStartingError
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.supervise import executor
@@ -41,7 +49,13 @@ from witness.supervise.executor import Executor, PatrolResult
 from witness.supervise.plan import plan
 from witness.supervise.snapshot import Presence, Snapshot
 
+HISTORIES = int(os.environ.get("HISTORIES", "400"))
+SEED = int(os.environ.get("HISTORIES_SEED", random.SystemRandom().randrange(1 << 32)))
+STEPS = 50
 SETTINGS = Settings()
+# (seconds from now, late, deep): the looks that might come next.
+LOOKS = tuple((seconds, late, deep) for seconds in (0.0, 5.0, 70.0, 400.0, 4000.0) for late in (False, True) for deep in (False, True))  # noqa: E501 # fmt: skip
+counted: Counter[str] = Counter()
 NAMES = ("toast", "rye")
 SIDECARS = ("scope", "tools")
 LEADERS = {"reaper": MemberKind.REAPER, "keeper": MemberKind.REAPER, "agent": MemberKind.AGENT}
@@ -184,8 +198,8 @@ class Histories(RuleBasedStateMachine):
     def a_stranger_takes_a_free_pid(self) -> None:
         self.world.start("", "stranger")
 
-    @rule(fails=st.booleans())
-    def the_nursery_fails_or_works(self, fails: bool) -> None:
+    @rule(fails=st.sampled_from([None, None, SpawnError, PoolStartingError]))
+    def the_fork_server_works_fails_or_comes_up(self, fails: type[SpawnError] | None) -> None:
         self.nursery.fails = fails
 
     def _sidecars(self) -> list[ProcessId]:
@@ -196,11 +210,12 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def patrol(self) -> None:
         """A full round that is carried out to its end; a second one at the same instant finds nothing more to do."""
-        snapshot = self._look()
-        self._carry_out(snapshot)
+        self._carry_out(self._look())
         for _ in range(2):
             self._carry_out(self._look())
-        again = [action for action in plan(self._look()) if isinstance(action, StartSidecar | Nuke | Tell | EndProcess)]
+        again = [
+            action for action in planned(self._look()) if isinstance(action, StartSidecar | Nuke | Tell | EndProcess)
+        ]
         if not self.nursery.fails:
             assert not again, again
         doubled = Counter((self.world.owners[each], self.world.roles[each]) for each in self._sidecars())
@@ -230,9 +245,9 @@ class Histories(RuleBasedStateMachine):
         return self.world.look(self.journal, SETTINGS, late=late)
 
     def _carry_out(self, snapshot: Snapshot, stop_after: int | None = None) -> None:
-        actions = plan(snapshot)
+        actions = planned(snapshot)
         note(f"{'late ' if snapshot.late else ''}{'look' if snapshot.deep else 'glance'}: {actions}")
-        assert plan(snapshot) == actions
+        assert planned(snapshot) == actions
         self._judge(actions, snapshot)
         deeds = PatrolResult()
         for action in actions if stop_after is None else actions[:stop_after]:
@@ -301,6 +316,14 @@ class Histories(RuleBasedStateMachine):
         assert gone_twice or (unfinished and fact.session is Presence.ABSENT), "a living polecat was to be nuked"
 
     @invariant()
+    def whatever_look_comes_next_its_plan_is_sound(self) -> None:
+        counted["steps"] += 1
+        snapshot = self.world.look(self.journal, SETTINGS)
+        for seconds, late, deep in LOOKS:
+            asked = replace(snapshot, now=snapshot.now + seconds, late=late, deep=deep)
+            self._judge(planned(asked), asked)
+
+    @invariant()
     def the_journal_and_the_world_agree(self) -> None:
         names = Counter(group.id.address for group in self.living())
         assert max(names.values(), default=0) <= 1
@@ -312,7 +335,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whatever state a town has got into: once the agents are gone every group ends, and nobody of it lives."""
         try:
-            self.nursery.fails, self.world.tmux_answers = False, True
+            self.nursery.fails, self.world.tmux_answers = None, True
             self.world.spawners.clear()
             for process in list(self.world.alive):
                 if self.world.roles[process] == "agent":
@@ -328,6 +351,12 @@ class Histories(RuleBasedStateMachine):
             self._patch.undo()
             self.journal.close()
             self._folder.cleanup()
+
+
+def planned(snapshot: Snapshot) -> list[Action]:
+    """``plan()``, counted."""
+    counted["plans"] += 1
+    return plan(snapshot)
 
 
 def _ended(actions: list[Action]) -> set[ProcessId]:
@@ -347,6 +376,11 @@ def test_histories() -> None:
 
 
 @pytest.mark.real
-@pytest.mark.timeout(900)
-def test_thousands_of_histories() -> None:
-    run_state_machine_as_test(Histories, settings=_settings(2000, 50))
+@pytest.mark.timeout(7200)
+def test_thousands_of_histories(capsys: pytest.CaptureFixture[str]) -> None:
+    counted.clear()
+    try:
+        run_state_machine_as_test(seed(SEED)(Histories), settings=_settings(HISTORIES, STEPS))
+    finally:
+        with capsys.disabled():
+            print(f"\nHISTORIES_SEED={SEED}: {counted['steps']} steps with the journal, {counted['plans']} of plan()")

@@ -163,12 +163,12 @@ class FakeNursery:
     """Forks sidecars in the world; may fail, and the Witness may be killed right after the fork."""
 
     world: World
-    fails: bool = False
+    fails: type[SpawnError] | None = None
     witness_dies: bool = False
 
     def start(self, assignment: Any) -> ProcessId:
         if self.fails:
-            raise SpawnError(assignment.name, "the nursery does not answer")
+            raise self.fails(assignment.name, "the fork server does not answer")
         process = self.world.start(assignment.group.run, assignment.name)
         if self.witness_dies:
             raise WitnessKilledError
