@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 AGENT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tmux run test check format test-real chaos e2e e2e-latest e2e-others record-payloads bench wheel clean
+.PHONY: help setup tmux run test check format test-real chaos soak e2e e2e-latest e2e-others record-payloads bench wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ test-real: setup ## the slow tests with real tmux and awkward processes
 
 chaos: setup ## a town of ten polecats under random faults (ARGS="--seed 7 --faults 300"); totals in .cache/chaos.json
 	@$(PY) -m tests.chaos $(ARGS)
+
+soak: setup ## thirty busy polecats for 45 minutes: what grows (ARGS="--minutes 5 --polecats 10" for a short one)
+	@$(PY) -m tests.chaos.soak $(ARGS)
 
 e2e: setup ## the real Claude Code against a scripted server (installed once, from npm; CLAUDE_VERSION=… takes another)
 	@.ci/need-claude

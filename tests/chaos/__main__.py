@@ -82,13 +82,14 @@ def chaos(seed: int, faults: int, kept: Path, path: Path, *, go_on: bool) -> int
     return broken
 
 
-def people(town: ChaosTown) -> None:
-    """Ten polecats again, and a decoy that bears the marker of one."""
+def people(town: ChaosTown, polecats: int = POLECATS) -> None:
+    """So many polecats again, and a decoy that bears the marker of one."""
     names = {group.id.polecat for group, _ in town.living()}
-    for number in range(POLECATS):
+    for number in range(polecats):
         if f"p{number}" not in names:
             town.call(*town.spawn_words(f"p{number}"))
-    town.finish_commands()
+        if number % POLECATS == POLECATS - 1:
+            town.finish_commands()
     for group, _ in town.living()[:1]:
         town.mark_a_decoy(group)
 
@@ -147,6 +148,15 @@ def special(folder: str, names: list[str]) -> set[str]:
     }
 
 
+def leave_environment() -> None:
+    """Take nothing along from whoever calls, and end in order when told to."""
+    for name in set(os.environ) - set(_KEPT):
+        del os.environ[name]
+    os.chdir(Path(__file__).parent.parent.parent)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
@@ -155,11 +165,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=_REPORT.with_name("chaos-kept"), help="for towns that broke")
     parser.add_argument("--go-on", action="store_true", help="do not stop at the first broken invariant")
     given = parser.parse_args()
-    for name in set(os.environ) - set(_KEPT):
-        del os.environ[name]
-    os.chdir(Path(__file__).parent.parent.parent)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))
+    leave_environment()
     return 1 if chaos(given.seed, given.faults, given.keep, given.report, go_on=given.go_on) else 0
 
 

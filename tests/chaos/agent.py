@@ -1,9 +1,9 @@
-"""A stand-in for a client under chaos: ``python -S -I agent.py FACTS AWKWARD KIND LIFE``.
+"""A stand-in for a client under chaos: ``python -S -I agent.py FACTS AWKWARD KIND LIFE STEP``.
 
-It starts one awkward tree of processes below itself, then takes a step a second: it runs the hook of a finished tool
-call as a client does and writes down what it was told. What it knows of itself goes to FACTS, outside of the town:
-``RUN.record`` (its processes, one a line), ``RUN.heard`` (the numbers of the nudges that reached it, one a line) and
-``RUN.jsonl`` (its transcript).
+It starts one awkward tree of processes below itself, then takes a step each STEP seconds: it runs the hook of a
+finished tool call as a client does and writes down what it was told. What it knows of itself goes to FACTS, outside of
+the town: ``RUN.record`` (its processes, one a line), ``RUN.heard`` (the numbers of the nudges that reached it, one a
+line) and ``RUN.jsonl`` (its transcript).
 """
 
 import json
@@ -16,9 +16,9 @@ import time
 from typing import Any
 
 FACTS, AWKWARD, KIND, LIFE = sys.argv[1:5]
+STEP = float(sys.argv[5])
 RUN = os.environ["GT_RUN"]
 END = time.monotonic() + float(LIFE)
-STEP = 1.0
 HOOK_SECONDS = 60
 
 
@@ -75,9 +75,8 @@ def main() -> None:
     record_self()
     with open(os.environ["GT_WITNESS_SETTINGS"]) as file:
         settings = json.load(file)
-    if KIND != "none":
-        # Never waited for: what becomes of it is the awkward thing.
-        subprocess.Popen([sys.executable, "-S", "-I", AWKWARD, KIND, f"{FACTS}/{RUN}.record", LIFE])
+    # Never waited for: what becomes of it is the awkward thing.
+    subprocess.Popen([sys.executable, "-S", "-I", AWKWARD, KIND, f"{FACTS}/{RUN}.record", LIFE])
     calls = 0
     while time.monotonic() < END:
         calls += 1

@@ -86,10 +86,12 @@ class ChaosTown:
     Args:
         base: a folder of the driver's own; the town's part of it may be a small file system of its own.
         mount: whether that can be had (the driver is root in a mount namespace of its own).
+        step: seconds between two steps of each agent.
     """
 
     base: Path
     mount: bool
+    step: float = 1.0
     commands: list[Command] = field(default_factory=list)
     decoys: dict[str, Identity] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
@@ -272,7 +274,9 @@ class ChaosTown:
     def spawn_words(self, name: str) -> tuple[str, ...]:
         """The command that spawns that polecat."""
         kind = self.kinds.setdefault(name, KINDS[int(name[1:]) % len(KINDS)])
-        agent = shlex.join([sys.executable, "-S", "-I", str(_AGENT), str(self.facts), str(_AWKWARD), kind, str(LIFE)])
+        agent = shlex.join(
+            [sys.executable, "-S", "-I", str(_AGENT), str(self.facts), str(_AWKWARD), kind, str(LIFE), str(self.step)]
+        )
         sidecars = "scope:issue.md,tools" if int(name[1:]) % 2 else "scope:issue.md"
         return ("polecat", "spawn", name, "--workdir", str(self.work), "--agent", agent, "--sidecars", sidecars)
 
