@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecars.observer.context import Context
-from sidecars.observer.context.files import within
+from sidecars.observer.context.files import read_text, within
 from sidecars.observer.context.gather import gather
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.inject.gate import Gates
@@ -139,6 +139,19 @@ def _what_rules_lack(rules: tuple[Rule, ...], material: Context) -> str:
     return f"none of its rules can hold here: {missing}"
 
 
+def cited(rule: Rule, workdir: Path) -> str:
+    """Where a rule's words stand: the line that it cites, if the project has it, else its own.
+
+    Args:
+        rule: one of the type's.
+        workdir: the project.
+    """
+    file, _, line = rule.cites.rpartition(":")
+    if file and (path := workdir / file).is_file() and int(line) <= len(read_text(path).splitlines()):
+        return rule.cites
+    return within(rule.source, workdir)
+
+
 def _key(settings: Settings) -> tuple[str, str]:
     """The key, or why there is none."""
     try:
@@ -155,7 +168,7 @@ def build_components(kind: SidecarType, material: Context, settings: Settings, w
     """
     kind = replace(
         kind,
-        rules=tuple(replace(rule, source=within(rule.source, workdir)) for rule in kind.rules),
+        rules=tuple(replace(rule, source=cited(rule, workdir)) for rule in kind.rules),
         sources={
             name: source
             for name in kind.snippets

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sidecars.llm.prices import price
+from sidecars.observer.context.files import read_text
 from sidecars.observer.inject.deliver import LONGEST
 from sidecars.observer.judge.verdict import placeholders, stands_in
 from sidecars.tuning.evaluate import CASES_FILE, load_cases
@@ -20,6 +22,9 @@ _ORDER = re.compile(
     r"^(please|do not|don't|never|always|stop|use|you (must|should)|remember|make sure|ensure)\b", re.IGNORECASE
 )
 _CHARACTERS_PER_TOKEN = 3.1
+_LINES_OF_A_SENTENCE = 12
+# Emphasis and the marks of lists, which a quotation leaves out.
+_MARKUP = re.compile(r"[*_]{1,2}|^\s*(?:[-+>]|\d+[.)])\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ def lint(place: str, town: Path | None = None, rig: str = "", workdir: Path | No
         raise UsageError(f"{place}: no sidecar.yaml there")
     else:
         kind = load_type(place, town, rig, workdir, believe=True)
-    return Finding(kind, tuple(_warnings(kind)), tuple(explain(rule) for rule in kind.rules))
+    warnings = (*_warnings(kind), *_stale_citations(kind, workdir or Path.cwd()))
+    return Finding(kind, warnings, tuple(explain(rule) for rule in kind.rules))
 
 
 def _warnings(kind: SidecarType) -> list[Problem]:
@@ -102,6 +108,22 @@ def _warnings(kind: SidecarType) -> list[Problem]:
     return found
 
 
+def _stale_citations(kind: SidecarType, workdir: Path) -> Iterator[Problem]:
+    """Rules that cite a line of the project which is not there, or does not say what they quote."""
+    for index, rule in enumerate(kind.rules):
+        cited, _, line = rule.cites.rpartition(":")
+        if not cited:
+            continue
+        path = workdir / cited
+        quote = rule.say.rpartition("“")[2].partition("”")[0]
+        # A sentence may go on in the lines that follow.
+        lines = read_text(path).splitlines()[int(line) - 1 :][:_LINES_OF_A_SENTENCE] if path.is_file() else []
+        text = " ".join(_MARKUP.sub("", each) for each in lines).replace("{", "(").replace("}", ")")
+        if not lines or (quote and not stands_in(quote, [text])):
+            file, _, at = rule.source.rpartition(":")
+            yield Problem(f"{rule.cites} does not say so any more", file, int(at or 0), f"rules.{index}.cites")
+
+
 def _no_near_miss(miss: NearMiss, kind: SidecarType) -> str:
     """Why something is no silent case of the type's own, empty when it is."""
     path = next((file for folder in kind.folders if (file := folder / CASES_FILE).is_file()), None)
@@ -118,8 +140,16 @@ def _no_near_miss(miss: NearMiss, kind: SidecarType) -> str:
 
 def _values(rule: Rule) -> list[str]:
     values = ["tool"]
-    if rule.opens or rule.writes or rule.touches or rule.writes_outside or rule.touches_outside:
+    if rule.opens or rule.writes or rule.touches or rule.writes_outside or rule.touches_outside or rule.changes:
         values += ["path", "done", "set"]
+    if rule.creates:
+        values += ["path", "done", "set"]
+    if rule.runs:
+        values.append("ran")
+    if rule.adds_dependency:
+        values += ["path", "done", "name"]
+    if rule.named:
+        values += ["name", "match"]
     if rule.command or rule.text or rule.output or rule.code or rule.comments:
         values.append("match")
     if rule.lines_over >= 0 or rule.function_over:
@@ -138,40 +168,41 @@ def explain(rule: Rule) -> str:
     parts = [f"{_listed(rule.tools)} was called" if rule.tools else "any tool was called"]
     if rule.failed is not None:
         parts.append("it failed" if rule.failed else "it did not fail")
+    excepted = f" (never counted: {_listed(rule.but_not)})" if rule.but_not else ""
     for globs, words in (
         (rule.opens, "a file was opened that matches"),
         (rule.writes, "a file was written that matches"),
         (rule.touches, "a file was opened or written that matches"),
         (rule.writes_outside, "a file was written that matches none of"),
         (rule.touches_outside, "a file was opened or written that matches none of"),
+        (rule.creates, "a file was made that matches"),
+        (rule.changes, "a file that stood there before was changed or removed that matches"),
     ):
         if globs:
-            excepted = f" (never counted: {_listed(rule.but_not)})" if rule.but_not else ""
             parts.append(f"{words} {_listed(globs)}{excepted}")
-    for pattern, words in (
-        (rule.command, "the shell command has"),
-        (rule.text, "the new text has"),
-        (rule.output, "the answer has"),
-        (rule.code, "the new code has"),
-        (rule.comments, "the new comments have"),
-    ):
-        if pattern:
-            parts.append(f"{words} /{pattern}/")
-    if rule.lines_over >= 0 and not rule.defines:
-        parts.append(f"more than {rule.lines_over} lines were written")
-    if rule.function_over:
-        parts.append(f"a function of more than {rule.function_over} lines was written")
-    if rule.lacks_block:
-        parts.append(f"the prompt has no {rule.lacks_block} block and there is one to give")
-    if rule.defines:
-        over = f" in more than {rule.lines_over} lines" if rule.lines_over > 0 else ""
-        parts.append(f"a name is defined{over} that the argument's files define already")
-    if rule.unless:
-        parts.append(f"nothing in the action has /{rule.unless}/")
+    over = f" in more than {rule.lines_over} lines" if rule.lines_over > 0 else ""
+    told = (
+        (rule.within, f"the file is within {_listed(rule.within)}"),
+        (rule.runs, f"a program ran as in {_listed(rule.runs)}"),
+        (rule.adds_dependency, "a manifest names a package that it did not name before"),
+        (rule.named, f"the name of a new function has /{rule.named}/"),
+        (rule.command, f"the shell command has /{rule.command}/"),
+        (rule.text, f"the new text has /{rule.text}/"),
+        (rule.output, f"the answer has /{rule.output}/"),
+        (rule.code, f"the new code has /{rule.code}/"),
+        (rule.comments, f"the new comments have /{rule.comments}/"),
+        (rule.lines_over >= 0 and not rule.defines, f"more than {rule.lines_over} lines were written"),
+        (rule.function_over, f"a function of more than {rule.function_over} lines was written"),
+        (rule.lacks_block, f"the prompt has no {rule.lacks_block} block and there is one to give"),
+        (rule.block_has, f"that block has /{rule.block_has}/"),
+        (rule.defines, f"a name is defined{over} that the argument's files define already"),
+        (rule.unless, f"nothing in the action has /{rule.unless}/"),
+    )
+    parts += [words for holds, words in told if holds]
     head = f"{rule.name} ({rule.confidence}{', once a run' if rule.once else ''})"
     given = f" where the project's documents have /{rule.given}/," if rule.given else ""
     return f"{head}:{given} fires when {', and '.join(parts)}; says {rule.snippet or 'its own words'}"
 
 
 def _listed(globs: tuple[str, ...]) -> str:
-    return globs[0] if len(globs) == 1 else f"{', '.join(globs[:-1])} or {globs[-1]}"
+    return "".join(globs) if len(globs) < 2 else f"{', '.join(globs[:-1])} or {globs[-1]}"

@@ -28,6 +28,7 @@ _NO_CONDITIONS = frozenset(
         "final",
         "given",
         "source",
+        "cites",
         "shipped",
     ]
 )

@@ -77,6 +77,7 @@ class Rule:
         snippet: name of what is said.
         say: what is said, in place of a snippet.
         source: ``file:line`` where ``say`` stands, empty for a snippet.
+        cites: ``file:line`` of the project that it says is its source; it counts where there is such a line.
         shipped: it rides along with this program, so that its expressions are our own and need no RE2.
     """
 
@@ -113,6 +114,7 @@ class Rule:
     snippet: str = ""
     say: str = ""
     source: str = ""
+    cites: str = ""
     shipped: bool = False
 
     def expression(self, name: str, *, multiline: bool = True) -> Expression:

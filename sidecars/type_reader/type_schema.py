@@ -62,6 +62,14 @@ def _near_misses(value: Any) -> tuple[NearMiss, ...]:
     return tuple(NearMiss(_string(each["case"]), " ".join(_string(each["seen"]).split())) for each in value)
 
 
+def _citation(value: Any) -> str:
+    text = _string(value)
+    file, _, line = text.rpartition(":")
+    if not file or not line.isdigit() or file.startswith(("/", "~")) or ".." in file.split("/"):
+        raise ValueError(f"a file of the project and a line, as AGENTS.md:12, not {text!r}")
+    return text
+
+
 def _patterns(value: Any) -> tuple[str, ...]:
     from sidecars.syntax.command_pattern import CommandPattern
 
@@ -171,6 +179,7 @@ RULE_FIELDS: Mapping[str, Field] = {
     "final": Field(_flag, {"type": "boolean"}, "no model is asked whether it is right"),
     "snippet": Field(_string, _TEXT, "name of the text that is said"),
     "say": Field(_string, _TEXT, "the text that is said, in place of a snippet"),
+    "cites": Field(_citation, _TEXT, "the line of the project that the words rest on, as AGENTS.md:12"),
 }
 
 # What of a rule is a regular expression.

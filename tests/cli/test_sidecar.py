@@ -332,3 +332,35 @@ def test_the_tools_of_a_real_server_and_of_one_that_fails(gt: Call, tmp_path: Pa
     assert (code, out) == (0, "shop: 1 tools\n")
     assert "broken: " in err
     assert describe_servers(tmp_path) == "server broken\nmcp__shop__find_order: Finds an order by its number."
+
+
+def test_compile_prints_what_write_writes_and_lint_and_eval_take_it(gt: Call, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Never force-push.\n\nEvery endpoint must answer in JSON.\n")
+    code, printed, err = gt("compile", "AGENTS.md")
+    assert (code, "1 rules from 1 places, 1 left over" in err) == (0, True)
+    assert not (tmp_path / ".gt").exists()
+    assert gt("compile", "AGENTS.md", "--write")[0] == 0
+    folder = tmp_path / ".gt" / "sidecars" / "agents"
+    assert all((folder / name).read_text().strip() in printed for name in ("sidecar.yaml", "cases.yaml"))
+    assert gt("lint", "agents")[0] == 0
+    assert gt("eval", "agents")[0] == 0
+    assert gt("compile", "AGENTS.md", "--write")[0] == 2
+    row = json.loads(gt("compile", "AGENTS.md", "--json")[1])
+    assert [(each["name"], each["line"], each["by"]) for each in row["rules"]] == [("force-push", 1, "rules")]
+    assert [(each["line"], each["reason"]) for each in row["left"]] == [(3, "no rule of ours expresses it")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(("NONE.md",), "no such file"), (("AGENTS.md", "--name", "a/b"), "no name"), (("AGENTS.md", "--model"), "key")],
+)
+def test_compile_says_what_is_wrong_in_one_line(
+    gt: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.delenv("GT_WITNESS_API_KEY", raising=False)
+    (tmp_path / "AGENTS.md").write_text("Never force-push.\n")
+    code, out, err = gt("compile", *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1

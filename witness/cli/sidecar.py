@@ -17,18 +17,19 @@ from witness.assignment import Assignment
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.sidecar_ledger import costs, log
 from witness.cli.sidecar_trust import trust
-from witness.cli.sidecar_tuning import eval_command, replay_command
+from witness.cli.sidecar_tuning import compile_command, eval_command, replay_command
 from witness.config.town import Town
 from witness.errors import DeclarationError, NotFoundError, Problem, TownNotFoundError, UsageError
 
 
 @click.group()
 def sidecar() -> None:
-    """Types, lint, trust, log, costs, replay and eval of sidecars.
+    """Types, lint, compile, trust, log, costs, replay and eval of sidecars.
 
     \b
     gt sidecar types --explain scope
     gt sidecar lint .gt/sidecars/naming
+    gt sidecar compile AGENTS.md
     gt sidecar trust .gt/sidecars/naming
     gt sidecar eval scope
     gt sidecar replay --transcript session.jsonl --type specs:docs/api-spec.md
@@ -41,6 +42,7 @@ sidecar.add_command(log)
 sidecar.add_command(costs)
 sidecar.add_command(replay_command)
 sidecar.add_command(eval_command)
+sidecar.add_command(compile_command)
 sidecar.add_command(trust)
 
 

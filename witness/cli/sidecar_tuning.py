@@ -13,12 +13,14 @@ import click
 
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.tables import write_table
+from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from sidecars.observer.observe.recorded import RecordedEvent
+    from sidecars.tuning.compile_guide import Compiled
     from sidecars.tuning.evaluate import Case, Score
     from sidecars.tuning.replay import Replay
 
@@ -205,3 +207,78 @@ def _show_scores(cases: list[Case], scores: dict[str, Score]) -> None:
         for name, score in scores.items()
     ]  # fmt: skip
     write_table(("judge", "judged by", "cases", "precision", "recall", "median", "dollars"), table)
+
+
+@click.command("compile")
+@click.argument("guide", type=click.Path(path_type=Path))
+@click.option(
+    "--name", default="", metavar="NAME", help="The type's name (default: the guide's own, in small letters)."
+)
+@click.option("--write", is_flag=True, help="Write .gt/sidecars/NAME in place of printing it.")
+@click.option("--model", is_flag=True, help="Ask the sidecars' model about what no rule of ours expresses.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def compile_command(guide: Path, name: str, write: bool, model: bool, as_json: bool) -> None:
+    """Turn what a guide says into rules that cite its lines, each with two cases, for you to read and accept.
+
+    Only what is proven is offered: the sentence stands in the guide, and both cases come out as labelled. What else
+    asks for something is listed with the reason why it is left over.
+
+    \b
+    gt sidecar compile AGENTS.md
+    gt sidecar compile AGENTS.md --write
+    gt sidecar lint agents && gt sidecar eval agents
+    """
+    from sidecars.tuning.compile_guide import cases_text, check_name, type_text, write_type
+
+    name = check_name(name or guide.stem.lower().lstrip("."))
+    found = _compiled(guide, model)
+    folder = Path(".gt") / "sidecars" / name
+    if write and found.offers:
+        write_type(found, folder)
+    if as_json:
+        print_json(
+            {
+                "guide": found.title,
+                "type": name,
+                "written": str(folder) if write and found.offers else None,
+                "rules": [
+                    {"name": each.rule.name, "line": each.line, "sentence": each.sentence, "by": each.by,
+                     "breach": each.breach, "near": each.near} for each in found.offers
+                ],
+                "left": [{"line": each.line, "sentence": each.sentence, "reason": each.reason} for each in found.left],
+            }
+        )  # fmt: skip
+    elif found.offers and not write:
+        click.echo(f"# .gt/sidecars/{name}/sidecar.yaml\n{type_text(found)}\n# .gt/sidecars/{name}/cases.yaml")
+        click.echo(cases_text(found), nl=False)
+    lines = len({each.line for each in found.offers})
+    click.echo(
+        f"{found.title}: {len(found.offers)} rules from {lines} places, {len(found.left)} left over"
+        + (f"; written: {folder}. Read it, then: gt sidecar lint {name}, gt sidecar eval {name}"
+           if write and found.offers else ""),
+        err=True,
+    )  # fmt: skip
+    if write and not as_json:
+        for each in found.left:
+            click.echo(f"left over: {found.title}:{each.line}: {each.sentence} ({each.reason})", err=True)
+
+
+def _compiled(guide: Path, model: bool) -> Compiled:
+    from sidecars.llm.client import Endpoint, ModelClient
+    from sidecars.llm.reply import ModelFault
+    from sidecars.tuning.compile_guide import compile_guide
+
+    if not model:
+        return compile_guide(guide, Path.cwd())
+    _, _, settings = _settings()
+    if not (key := find_key(settings)):
+        raise UsageError(f"--model needs a key: none in {settings.key_env}, see 'gt key'")
+    client = ModelClient(Endpoint(key, settings.model, settings.model_url, settings.prices))
+    try:
+        return compile_guide(guide, Path.cwd(), client)
+    except ModelFault as error:
+        raise UsageError(f"the model has proposed nothing: {error.reason}; without --model the rest is done") from error
+    finally:
+        client.close()
+        spent = client.usage
+        click.echo(f"{spent.calls} model calls, ${spent.dollars:.5f}", err=True)
