@@ -17,11 +17,10 @@ import gc
 import importlib
 import json
 import os
-import select
 import selectors
 import signal
-import socket
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +30,11 @@ from sidecars.observer.looker_pool import LookerPool
 from witness.assignment import Assignment
 from witness.config.keys import give_key
 from witness.files import clear_place, make_folder, open_log, open_regular, replace_file
+from witness.ipc.background import go_to_background
+from witness.ipc.jsonlines import Connection, RequestServer
 from witness.names import MARKER_VARIABLE
 
+_SOCKET = "nursery.sock"
 _IDLE_SECONDS = 60.0
 # As the loop's own code for a journal that was taken away.
 _REMOVED = 5
@@ -105,19 +107,16 @@ class ForkServer:
     def __init__(self, runtime: Path) -> None:
         self._runtime = runtime
         self._children: dict[int, _Child] = {}
-        self._callers: dict[socket.socket, bytes] = {}
         self._leaving = False
         self._lookers = LookerPool(self._become_looker)
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._callers = RequestServer(self._selector, _SOCKET, Connection)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def open(self) -> None:
-        """Bind the socket. The caller holds the lock, so a socket that stands there is a dead one's."""
-        os.chdir(self._runtime)  # the kernel limits a socket's path; a relative one is short
-        clear_place("nursery.sock")
-        self._listener.bind("nursery.sock")
-        self._listener.listen(64)
+        """Take requests. The caller holds the lock."""
+        os.chdir(self._runtime)
+        self._callers.listen()
 
     def serve(self) -> None:
         """Fork sidecars until nobody needs us any more."""
@@ -126,19 +125,18 @@ class ForkServer:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, "wake")
         while True:
             ready = self._selector.select(_IDLE_SECONDS)
             if not ready and not self._children and not self._callers:
                 return
             for key, _ in ready:
-                if key.fileobj is self._listener:
-                    self._welcome()
-                elif key.fileobj == self._wake_read:
+                if key.data == "listener":
+                    self._callers.accept()
+                elif key.data == "wake":
                     os.read(self._wake_read, 4096)
-                elif isinstance(key.fileobj, socket.socket):
-                    self._hear(key.fileobj)
+                elif isinstance(key.fileobj, Connection):
+                    self._serve(key.fileobj)
                 else:
                     self._is_ready(key.fd, key.data)
             self._reap()
@@ -146,29 +144,15 @@ class ForkServer:
                 self._lookers.close()
                 return
 
-    def _welcome(self) -> None:
-        caller, _ = self._listener.accept()
-        caller.settimeout(5)
-        self._callers[caller] = b""
-        self._selector.register(caller, selectors.EVENT_READ, None)
-
-    def _hear(self, caller: socket.socket) -> None:
-        try:
-            data = caller.recv(65536)
-        except OSError:
-            data = b""
-        if not data:
-            self._forget(caller)
-            return
-        *lines, self._callers[caller] = (self._callers[caller] + data).split(b"\n")
-        for line in lines:
+    def _serve(self, caller: Connection) -> None:
+        for request in self._callers.read_requests(caller):
             try:
-                answer = self._fork(json.loads(line))
+                answer = self._fork(request)
             except (ValueError, KeyError, TypeError, OSError) as error:
                 answer = {"error": f"{type(error).__name__}: {error}"}
-            self._tell(caller, answer)
+            self._callers.tell(caller, answer)
             if "pid" in answer:
-                self._look_for(json.loads(line))
+                self._look_for(request)
 
     def _look_for(self, request: dict[str, str]) -> None:
         """Have what the observed agent's calls do to the files looked at."""
@@ -178,18 +162,6 @@ class ForkServer:
         except (OSError, ValueError, KeyError, TypeError) as error:
             # Sidecars then go by what a command says, as everywhere where nobody looks.
             sys.stderr.write(f"{request['run_dir']}: effects are not looked at: {error}\n")
-
-    def _tell(self, caller: socket.socket, message: dict[str, object]) -> None:
-        try:
-            caller.sendall(json.dumps(message).encode() + b"\n")
-        except OSError:
-            self._forget(caller)
-
-    def _forget(self, caller: socket.socket) -> None:
-        if caller in self._callers:
-            del self._callers[caller]
-            self._selector.unregister(caller)
-            caller.close()
 
     def _fork(self, request: dict[str, str]) -> dict[str, object]:
         if request.get("leave"):
@@ -296,7 +268,7 @@ class ForkServer:
         self._selector.unregister(handle)
         os.close(handle)
         if said and (child := self._children.get(pid)):
-            self._broadcast(child.news("ready", pid))
+            self._callers.broadcast(child.news("ready", pid))
 
     def _reap(self) -> None:
         while True:
@@ -315,7 +287,7 @@ class ForkServer:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
             self._record(child, pid, code)
-            self._broadcast(child.news("exited", pid, code=code))
+            self._callers.broadcast(child.news("exited", pid, code=code))
 
     @staticmethod
     def _record(child: _Child, pid: int, code: int) -> None:
@@ -334,10 +306,6 @@ class ForkServer:
             with contextlib.suppress(OSError):
                 os.write(2, f"could not record the exit of {child.name}: {error}\n".encode())
 
-    def _broadcast(self, message: dict[str, object]) -> None:
-        for caller in list(self._callers):
-            self._tell(caller, message)
-
 
 def main(runtime: Path, *, with_model: bool = False) -> int:
     """Become the town's nursery in the background; returns once it answers, or one does already."""
@@ -346,14 +314,10 @@ def main(runtime: Path, *, with_model: bool = False) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return 0 if _answers(runtime) else 1
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    if os.fork() > 0:
-        os.close(write_end)
+    ready = go_to_background()
+    if isinstance(ready, bool):
         os.close(lock)
-        up = select.select([read_end], [], [], 30)[0] and os.read(read_end, 1)
-        return 0 if up else 1
-    os.setsid()
-    os.umask(0o077)  # whatever we or our children write is the user's alone
+        return 0 if ready else 1
     nursery = ForkServer(runtime)
     _preload(with_model)
     # Only now: who could connect earlier would wait for the answer as long as all that takes.
@@ -361,14 +325,11 @@ def main(runtime: Path, *, with_model: bool = False) -> int:
     # Objects that live for ever are put aside, so that no collection in a child copies their pages.
     gc.collect()
     gc.freeze()
-    os.write(write_end, b"u")
-    os.close(write_end)
-    os.close(read_end)
-    _close_standard_streams()
+    ready()
     try:
         nursery.serve()
     finally:  # never reached in a child: that one leaves by os._exit
-        for name in ("nursery.sock", "nursery.json"):
+        for name in (_SOCKET, "nursery.json"):
             with contextlib.suppress(OSError):
                 clear_place(name)
     return 0
@@ -385,19 +346,11 @@ def _preload(with_model: bool) -> None:
 
 
 def _answers(runtime: Path) -> bool:
-    """Whether the nursery that holds the lock accepts callers; one that is just coming up is given time."""
-    os.chdir(runtime)
+    """Whether the fork server that holds the lock accepts connections; one that is just coming up is given time."""
     for _ in range(500):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect("nursery.sock")
-                return True
-            except OSError:
-                select.select([], [], [], 0.02)
+        try:
+            Connection.dial(runtime, _SOCKET).close()
+            return True
+        except OSError:
+            time.sleep(0.02)
     return False
-
-
-def _close_standard_streams() -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.close(null)

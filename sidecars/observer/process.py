@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import selectors
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from sidecars.observer.factory import assemble
-from sidecars.observer.watcher import SidecarRunner
-from sidecars.syntax.shell import read_shell
 from witness.assignment import Assignment
 from witness.errors import JournalError, JournalMovedError, UsageError
 from witness.names import GroupId
@@ -80,6 +76,12 @@ def warm_up(me: ProcessId) -> None:
     Args:
         me: the calling process, which is looked upon as the agent.
     """
+    import tempfile
+
+    from sidecars.observer.factory import assemble
+    from sidecars.observer.watcher import SidecarRunner
+    from sidecars.syntax.shell import read_shell
+
     read_shell(_LINE)
     with tempfile.TemporaryDirectory(prefix="gt-witness-") as name:
         folder = Path(name)

@@ -13,8 +13,8 @@ from typing import Self
 
 from tests.programs import alive
 from witness import Town, Witness
-from witness.ipc import client
 from witness.journal import Member, MemberKind, MemberState
+from witness.launch import town_witness
 from witness.launch.sidecar_pool import SidecarPool
 from witness.process import ProcessId
 from witness.process.table import Markers, read_table
@@ -73,7 +73,7 @@ class ScratchTown:
     @property
     def daemon(self) -> ProcessId | None:
         """The running Witness."""
-        return client.witness_process(self.town)
+        return town_witness.witness_process(self.town)
 
     @property
     def nursery(self) -> ProcessId | None:

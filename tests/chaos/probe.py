@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from tests.programs import Identity
 from witness.config.town import Town
-from witness.process.serving import short_path
+from witness.ipc.serving import short_path
 
 _PAUSE = 0.1
 _PATIENCE = 20.0

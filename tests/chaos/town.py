@@ -22,11 +22,11 @@ from witness.cli import (
     program,  # noqa: F401 - loaded before the first fork, so that no command pays for it
 )
 from witness.config.town import Town
-from witness.ipc.client import witness_process
+from witness.ipc.serving import serving_process
 from witness.journal import Group, Journal, Member
+from witness.launch.town_witness import witness_process
 from witness.names import MARKER_VARIABLE
 from witness.process import ProcessId
-from witness.process.serving import serving_process
 from witness.process.table import Markers, Table, command_line, read_table
 
 POLECATS = 10

@@ -39,9 +39,9 @@ def make_gas_town(root: Path, *polecats: str) -> Town:
 
 def end_town(town: Town) -> None:
     """End the town's Witness, tmux server and nursery, and nobody else's; the sidecars end with their agents."""
-    from witness.ipc import client
+    from witness.launch import town_witness
 
-    client.stop_witness(town)
+    town_witness.stop_witness(town)
     environment = {"PATH": os.environ["PATH"]}
     subprocess.run(["tmux", "-L", town.socket, "kill-server"], capture_output=True, check=False, env=environment)
     # By its arguments: the test may have taken away the files that name it.

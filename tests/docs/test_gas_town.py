@@ -17,7 +17,7 @@ from tests.docs import town_programs
 from tests.docs.commands import commands
 from witness.config.resources import molecules_dir
 from witness.config.town import Town
-from witness.ipc import client
+from witness.launch import town_witness
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "gas-town.md"
@@ -78,7 +78,7 @@ def _until_followed(town: Town) -> None:
     """Each request is a full look of the Witness, so this waits for its work and not for time."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        answer = client.ask(town, {"op": "patrol"}, 20.0)
+        answer = town_witness.ask(town, {"op": "patrol"}, 20.0)
         assert answer is not None
         assert answer["errors"] == []
         if list((town.runtime / "followed").glob("*")):
@@ -113,7 +113,7 @@ def _until_said(machine: Machine) -> None:
     while time.monotonic() < deadline:
         if transcript.exists() and "[sidecar:scope]" in transcript.read_text():
             return
-        client.ask(machine.town, {"op": "status"}, 20.0)
+        town_witness.ask(machine.town, {"op": "status"}, 20.0)
     raise AssertionError("no sidecar spoke up")
 
 

@@ -18,8 +18,8 @@ from witness.clock import SystemClock
 from witness.config.town import Town
 from witness.doctor import Examination, Finding, Level, examine
 from witness.doctor.checks import mend
-from witness.ipc import client
 from witness.journal import Decision, Group, GroupState, Journal, MemberKind, MemberState
+from witness.launch import town_witness
 from witness.names import GroupId
 from witness.process.exits import wait_gone
 from witness.process.table import is_alive
@@ -182,7 +182,7 @@ def live(tmp_path: Path) -> Iterator[Town]:
 def test_polecats_outlive_the_loss_of_the_journal(live: Town, tmp_path: Path) -> None:
     with Witness(live, environ={}) as witness:
         spawned = witness.spawn("toast", workdir=tmp_path, agent="sleep 600", sidecars="scope", task="hold on")
-    client.stop_witness(live)
+    town_witness.stop_witness(live)
     for name in ("witness.db", "witness.db-wal", "witness.db-shm"):
         (live.runtime / name).unlink(missing_ok=True)
     live.journal_path.write_bytes(b"nothing of use " * 1000)

@@ -22,13 +22,13 @@ from witness.agents.hook_entries import hook_command
 from witness.assignment import Assignment
 from witness.errors import SpawnError
 from witness.events.spool_writer import LOOKER
+from witness.ipc.serving import short_path
 from witness.journal import Journal
 from witness.launch.pane import make_run_dir
 from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.exits import ExitKind, recorded_exit, wait_gone
-from witness.process.serving import short_path
 from witness.process.table import Markers, command_line, identify, read_table, send
 
 

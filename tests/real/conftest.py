@@ -14,8 +14,8 @@ import pytest
 
 from tests.programs import Identity, Program, Record, alive
 from witness import Town, Witness
-from witness.ipc import client
 from witness.journal import Member
+from witness.launch import town_witness
 from witness.launch.sidecar_pool import SidecarPool
 from witness.process import ProcessId
 from witness.process.table import Markers, read_table
@@ -68,7 +68,7 @@ class Place:
 
     def kill_daemon(self) -> None:
         """End the Witness as a crash would."""
-        process = client.witness_process(self.town)
+        process = town_witness.witness_process(self.town)
         assert process, "no Witness runs"
         self.kill(process)
 
@@ -88,7 +88,7 @@ class Place:
 
     def close(self) -> None:
         """End everything that this town has started."""
-        helpers = [client.witness_process(self.town), self.nursery()]
+        helpers = [town_witness.witness_process(self.town), self.nursery()]
         members = [member.process for _, members in self.witness.polecats() for member in members]
         for process in (*helpers, *members):
             if process:

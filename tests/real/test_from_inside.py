@@ -12,7 +12,7 @@ import pytest
 
 from tests.programs import Identity, alive
 from tests.real.conftest import Place
-from witness.ipc import client
+from witness.launch import town_witness
 from witness.process import ProcessId
 from witness.process.table import read_table
 
@@ -40,7 +40,7 @@ def stands_for(place: Place, name: str) -> dict[str, Identity]:
     assert reaper
     table = read_table()
     found = members | {
-        "witness": client.witness_process(place.town),
+        "witness": town_witness.witness_process(place.town),
         "nursery": place.nursery(),
         "tmux": table[table[reaper.pid].parent].process,
     }

@@ -11,8 +11,8 @@ import pytest
 from tests.real.conftest import Place, kill_and_wait
 from tests.safety.poison import FILES, POISON, remove
 from witness.delivery import queue_files
-from witness.ipc import client
 from witness.journal import GroupState
+from witness.launch import town_witness
 
 # What a look may take beside an undisturbed one, on a machine that does other things as well.
 _SECONDS = 2.0
@@ -110,7 +110,7 @@ def test_a_witness_and_its_fork_server_start_whatever_stands_in_their_places(
         remove(place.town.runtime / name)
         POISON[kind](place.town.runtime / name)
     spawned = place.spawn("x", ["sleep", "600"], daemon=True, sidecars="scope:issue.md")
-    assert client.witness_process(place.town)
+    assert town_witness.witness_process(place.town)
     assert spawned.sidecars[0].process
     assert place.witness.find("x").state is GroupState.RUNNING
     assert place.witness.stop()

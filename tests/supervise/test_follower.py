@@ -19,8 +19,8 @@ from witness.api import Witness
 from witness.config.resources import hooks_dir
 from witness.config.town import Town
 from witness.events.spool_reader import SpoolReader
-from witness.ipc import client
 from witness.journal import Group, GroupState, MemberKind, MemberState
+from witness.launch import town_witness
 from witness.process import ProcessId
 from witness.process.exits import wait_gone
 from witness.process.table import command_line, is_alive, process_name
@@ -154,7 +154,7 @@ def test_no_process_of_ours_has_a_name_that_the_orphan_reaper_looks_for(
     _patrol(witness)
     witness.start()
     (scope,) = _sidecars(witness, _living(witness)["gastown/Toast"]).values()
-    names = {process_name(process) for process in (scope, client.witness_process(town)) if process}
+    names = {process_name(process) for process in (scope, town_witness.witness_process(town)) if process}
     assert len(names) >= 1
     assert not names & {"claude", "claude-code", "codex", "opencode", "cursor-agent", "agent", "copilot"}
 
@@ -357,7 +357,7 @@ def test_the_running_witness_follows_too(town: Town, witness: Witness, polecats:
     witness.start()
     # Each request is a full look of the daemon; the tracker's answer comes between two of them.
     for _ in range(200):
-        answer = client.ask(town, {"op": "patrol"}, 20.0)
+        answer = town_witness.ask(town, {"op": "patrol"}, 20.0)
         assert answer is not None
         if _living(witness):
             break

@@ -13,7 +13,7 @@ from tests.real.conftest import SETTINGS, Place, kill_and_wait
 from tests.supervise.command import gt
 from tests.supervise.test_witness import until
 from witness.api import Witness
-from witness.ipc import client
+from witness.launch import town_witness
 from witness.names import MARKER_VARIABLE
 from witness.process import ProcessId
 from witness.process.table import identify, is_alive
@@ -52,15 +52,15 @@ def test_a_living_pid_in_a_file_is_no_witness(place: Place) -> None:
         (place.town.make_runtime() / "witness.json").write_text(
             json.dumps({"pid": other.pid, "started": other.started})
         )
-        assert client.witness_process(place.town) is None
+        assert town_witness.witness_process(place.town) is None
         assert "runs in" in gt(place.work, "witness", "status").stdout
         place.spawn("x", AGENT, daemon=True)
-        process = client.witness_process(place.town)
+        process = town_witness.witness_process(place.town)
         assert process
         assert process != other
         # While one runs, too, the file says nothing.
         (place.town.runtime / "witness.json").write_text(json.dumps({"pid": other.pid, "started": other.started}))
-        assert client.witness_process(place.town) == process
+        assert town_witness.witness_process(place.town) == process
 
 
 def test_a_polecat_cannot_make_itself_one_of_us(place: Place) -> None:

@@ -21,8 +21,8 @@ from tests.supervise.test_witness import until
 from witness.api import Witness
 from witness.clock import SystemClock
 from witness.errors import TownLockedError
-from witness.ipc import client
 from witness.journal import GroupState, Intent, MemberState
+from witness.launch import town_witness
 from witness.process import ProcessId
 from witness.process.table import is_alive
 from witness.supervise.reconcile import Reconciler
@@ -207,7 +207,7 @@ def test_a_suspended_witness_takes_nobody_for_dead(make_place: Callable[..., Pla
     )
     spawned = place.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     (scope,) = spawned.sidecars
-    witness = client.witness_process(place.town)
+    witness = town_witness.witness_process(place.town)
     assert witness
     assert scope.process
     for process in (witness, scope.process):
@@ -217,7 +217,7 @@ def test_a_suspended_witness_takes_nobody_for_dead(make_place: Callable[..., Pla
     until(lambda: time.monotonic() - began > 1.5, "")
     for process in (witness, scope.process):
         os.kill(process.pid, signal.SIGCONT)
-    status = client.ask(place.town, {"op": "status"}, 10.0)
+    status = town_witness.ask(place.town, {"op": "status"}, 10.0)
     assert status
     report = place.witness.patrol()
     assert report.zombies == []
@@ -261,7 +261,7 @@ def test_a_patrol_that_is_killed_leaves_the_town_free(scoped: Place) -> None:
     scoped.kill(spawned.agent)
     assert died(mortal(scoped, "patrol", step=3, moment="after"))
     try:
-        with client.town_lock(scoped.town):
+        with town_witness.town_lock(scoped.town):
             pass
     except TownLockedError as error:
         raise AssertionError("a killed patrol holds the town") from error

@@ -18,8 +18,8 @@ from tests.supervise.test_witness import until
 from witness.config.town import Town
 from witness.daemon import service_units
 from witness.errors import WitnessError
-from witness.ipc import client
 from witness.journal import GroupState
+from witness.launch import town_witness
 from witness.process.table import is_alive
 
 ODD = "a town, 100% 'odd' & $HOME"
@@ -81,7 +81,7 @@ def test_what_the_systemd_unit_starts_is_a_witness(place: Place) -> None:
     argv = ["env", "-i", *environment, *shlex.split(lines["ExecStart"])]
     child = subprocess.Popen(argv, cwd=lines["WorkingDirectory"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        until(lambda: client.witness_process(place.town) is not None, "no Witness came up")
+        until(lambda: town_witness.witness_process(place.town) is not None, "no Witness came up")
         spawned = place.spawn("x", ["sleep", "60"], daemon=True)
         child.terminate()
         assert child.wait(20) == 0

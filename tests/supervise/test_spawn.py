@@ -17,8 +17,8 @@ from tests.supervise.command import GT, gt
 from tests.supervise.test_delivery_round import until
 from witness import Town, Witness
 from witness.errors import DeclarationError, SpawnError, UsageError
-from witness.ipc import client
 from witness.journal import GroupState
+from witness.launch import town_witness
 from witness.process.exits import wait_gone
 from witness.process.table import identify, is_alive
 from witness.tmux import Tmux
@@ -205,7 +205,7 @@ def test_a_sidecar_ends_with_its_polecat_though_no_witness_runs(place: Place) ->
     (place.work / "issue.md").write_text("only `a/**`\n")
     spawned = place.spawn("x", AGENT, sidecars="scope:issue.md")
     (scope,) = spawned.sidecars
-    assert client.witness_process(place.town) is None
+    assert town_witness.witness_process(place.town) is None
     place.kill(spawned.agent)
     assert scope.process
     assert not wait_gone([scope.process], 10)

@@ -16,8 +16,8 @@ from tests.real.conftest import SETTINGS, Place
 from tests.supervise.command import GT, bare_environment, gt, gt_json
 from tests.supervise.test_witness import until
 from witness.errors import JournalCorruptError, JournalError
-from witness.ipc import client
 from witness.journal import Journal, MemberState
+from witness.launch import town_witness
 from witness.process.exits import wait_gone
 from witness.process.table import is_alive
 
@@ -76,7 +76,7 @@ def _one_line(done: subprocess.CompletedProcess[str], *pieces: str) -> None:
 def test_a_full_disk_stops_nobody_and_passes(small: Place) -> None:
     spawned = small.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     (scope,) = spawned.sidecars
-    witness = client.witness_process(small.town)
+    witness = town_witness.witness_process(small.town)
     ballast = fill(small)
     small.kill(scope.process)
     done = gt(small.work, "polecat", "spawn", "y", "--agent", "sleep 60", "--no-witness")
@@ -164,7 +164,7 @@ def test_the_daemon_outlives_a_damaged_journal_and_a_new_one(place: Place) -> No
     (place.town.root / "settings" / "witness.yaml").write_text(SETTINGS + "patrol_interval: 100ms\n")
     spawned = place.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     (scope,) = spawned.sidecars
-    witness = client.witness_process(place.town)
+    witness = town_witness.witness_process(place.town)
     assert witness
     place.witness.close()
     # Damaged in place, and its log of changes gone, under a Witness that has it open.
@@ -248,7 +248,7 @@ def test_a_town_that_was_moved_goes_on_in_its_new_place(place: Place, tmp_path: 
     """The Witness of the old place leaves by itself; the next command starts one that adopts who lives."""
     (place.town.root / "settings" / "witness.yaml").write_text(SETTINGS + "patrol_interval: 100ms\n")
     spawned = place.spawn("x", AGENT, daemon=True)
-    old = client.witness_process(place.town)
+    old = town_witness.witness_process(place.town)
     assert old
     moved = place.town.root.rename(tmp_path / "moved")
     try:
@@ -269,7 +269,7 @@ def test_a_town_that_was_moved_goes_on_in_its_new_place(place: Place, tmp_path: 
 def test_the_witness_of_a_deleted_town_leaves(place: Place) -> None:
     (place.town.root / "settings" / "witness.yaml").write_text(SETTINGS + "patrol_interval: 100ms\n")
     spawned = place.spawn("x", AGENT, daemon=True)
-    old = client.witness_process(place.town)
+    old = town_witness.witness_process(place.town)
     assert old
     members = {member.process for member in place.members("x").values() if member.process}
     shutil.rmtree(place.town.root)

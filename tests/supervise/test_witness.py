@@ -21,8 +21,8 @@ from tests.supervise.command import GT, bare_environment, gt, gt_json
 from witness.config.town import Town
 from witness.errors import RunEndedError, TownLockedError
 from witness.files import locked
-from witness.ipc import client
 from witness.journal import GroupState, Intent, MemberState
+from witness.launch import town_witness
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.exits import wait_gone
@@ -373,7 +373,7 @@ def test_a_fork_server_that_comes_up_slowly_keeps_nobody_waiting(scoped: Place) 
         try:
             until(lambda: launchers(scoped) != [], "no fork server was begun")
             began = time.monotonic()
-            status = client.ask(scoped.town, {"op": "status"}, 10.0)
+            status = town_witness.ask(scoped.town, {"op": "status"}, 10.0)
             assert status
             assert status["groups"] == 1
             assert time.monotonic() - began < 2.0
@@ -462,7 +462,7 @@ def test_start_status_stop(place: Place) -> None:
 
 def test_run_in_the_foreground_ends_by_term(place: Place) -> None:
     child = subprocess.Popen([*GT, "witness", "run"], cwd=place.work, stderr=subprocess.PIPE, text=True)
-    until(lambda: client.witness_process(place.town) is not None, "it did not come up")
+    until(lambda: town_witness.witness_process(place.town) is not None, "it did not come up")
     second = gt(place.work, "witness", "run")
     assert second.returncode == 1
     assert f"another Witness (pid {child.pid})" in second.stderr
@@ -505,13 +505,13 @@ def test_two_patrols_at_once(scoped: Place) -> None:
 
 
 def test_a_daemon_waits_for_a_patrol_that_passes_through(place: Place) -> None:
-    with client.town_lock(place.town):
+    with town_witness.town_lock(place.town):
         starter = subprocess.Popen([sys.executable, "-m", "witness.daemon", str(place.town.root)])
-        with pytest.raises(TownLockedError), client.town_lock(place.town):
+        with pytest.raises(TownLockedError), town_witness.town_lock(place.town):
             pass
         assert starter.poll() is None
     assert starter.wait(20) == 0
-    assert client.witness_process(place.town)
+    assert town_witness.witness_process(place.town)
 
 
 def test_a_patrol_by_the_daemon_tells_what_it_ended(scoped: Place) -> None:
@@ -562,7 +562,7 @@ def test_a_slip_in_the_settings_does_not_stop_the_daemon(scoped: Place) -> None:
 def test_an_idle_witness_leaves_by_itself(place: Place) -> None:
     (place.town.root / "settings" / "witness.yaml").write_text("patrol_interval: 50ms\nlinger: 100ms\nstop_grace: 1s\n")
     place.spawn("x", AGENT, daemon=True)
-    witness = client.witness_process(place.town)
+    witness = town_witness.witness_process(place.town)
     assert witness
     place.witness.nuke(["x"])
     assert not wait_gone([witness], 20)

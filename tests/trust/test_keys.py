@@ -17,7 +17,7 @@ from tests.trust.test_fixed_at_spawn import spool
 from witness.config.keys import find_key, user_key_file, write_key
 from witness.config.settings import Settings
 from witness.errors import UsageError
-from witness.ipc import client
+from witness.launch import town_witness
 from witness.testing import MessagesServer
 
 __all__ = ["make_place"]
@@ -94,7 +94,7 @@ def asking(make_place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch) ->
 def everywhere(place: Place) -> str:
     """Every environment block and argument list of the town's processes, and every file of its runtime."""
     found = []
-    helpers = [client.witness_process(place.town), place.nursery()]
+    helpers = [town_witness.witness_process(place.town), place.nursery()]
     members = [member.process for _, members in place.witness.polecats() for member in members]
     for process in filter(None, (*helpers, *members)):
         for name in ("environ", "cmdline"):
@@ -113,12 +113,12 @@ def test_a_key_that_is_exported_later_works_and_shows_nowhere(
 ) -> None:
     place = asking()
     place.spawn("before", ["sleep", "60"], daemon=True, sidecars="scope:issue.md")
-    witness = client.witness_process(place.town)
+    witness = town_witness.witness_process(place.town)
     monkeypatch.setenv("GT_WITNESS_API_KEY", KEY)
     place.spawn("after", ["sleep", "60"], daemon=True, sidecars="scope:issue.md")
     spool(place, "after")
     until(lambda: asked(place, "after"), "the model was not asked")
-    assert client.witness_process(place.town) == witness
+    assert town_witness.witness_process(place.town) == witness
     assert KEY not in everywhere(place)
 
 

@@ -21,8 +21,8 @@ from witness.api.messages import NudgeResult, screen, send_nudge
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
 from witness.errors import NotFoundError, RunEndedError, TownLockedError, WitnessError
-from witness.ipc import client
 from witness.journal import Decision, Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.launch import town_witness
 from witness.launch.environment import tmux_around
 from witness.launch.spawn_request import MemoryProvider, SpawnPlan, SpawnRequest, prepare
 from witness.names import GroupId
@@ -283,10 +283,10 @@ class Witness:
             TownLockedError: another one-shot patrol is at work.
         """
         try:
-            with client.town_lock(self.town):
+            with town_witness.town_lock(self.town):
                 return self._reconciler.patrol()
         except TownLockedError:
-            answer = client.ask(self.town, {"op": "patrol"}, _PATROL_SECONDS)
+            answer = town_witness.ask(self.town, {"op": "patrol"}, _PATROL_SECONDS)
             if answer is None:
                 raise
             return PatrolReport(**answer)
@@ -319,7 +319,7 @@ class Witness:
         inside = {run for run, goal in targets.items() if is_inside([goal], table)}
         # Whoever is inside would end itself half-way; the Witness stands outside of the tree.
         if inside:
-            client.start_witness(self.town, self._outer)
+            town_witness.start_witness(self.town, self._outer)
         for run in inside:
             self.journal.groups.set_intent(run, Intent.NUKE, self._clock.monotonic(), reason)
             self.poke(run)
@@ -361,7 +361,7 @@ class Witness:
         # has yet to start would use that moment up.
         # What keeps it from starting may pass (a journal that is locked): the poke below tries again.
         with contextlib.suppress(WitnessError):
-            client.start_witness(self.town, self._outer)
+            town_witness.start_witness(self.town, self._outer)
         self.journal.groups.set_intent(group.run, Intent.DONE, self._clock.monotonic(), status)
         self.journal.note(self._clock.wall(), "done", group.run, status=status)
         self.poke(group.run)
@@ -369,8 +369,8 @@ class Witness:
     @_in_turn
     def poke(self, run: str) -> None:
         """Have the Witness look at a group now; one is started when none runs."""
-        if client.ask(self.town, {"op": "glance", "run": run}, 5.0) is None:
-            client.start_witness(self.town, self._outer)
+        if town_witness.ask(self.town, {"op": "glance", "run": run}, 5.0) is None:
+            town_witness.start_witness(self.town, self._outer)
 
     # -- sidecars -----------------------------------------------------------------------------------------------------
 
@@ -404,12 +404,12 @@ class Witness:
     @_in_turn
     def start(self) -> None:
         """Start the town's Witness in the background, unless one runs."""
-        client.start_witness(self.town, self._outer, linger=False)
+        town_witness.start_witness(self.town, self._outer, linger=False)
 
     @_in_turn
     def stop(self) -> bool:
         """Stop it; polecats and sidecars live on. False when none ran."""
-        stopped = client.stop_witness(self.town)
+        stopped = town_witness.stop_witness(self.town)
         # The nursery stays for its children, and goes when it has none.
         if process := self._reconciler.nursery.shutdown():
             wait_gone({process}, 5.0)
@@ -419,7 +419,7 @@ class Witness:
     def status(self) -> dict[str, Any]:
         """What the running Witness says of itself; ``{"running": False}`` without one."""
         try:
-            answer = client.ask(self.town, {"op": "status"}, 5.0)
+            answer = town_witness.ask(self.town, {"op": "status"}, 5.0)
         except WitnessError as error:
             return {"running": True, "error": str(error)}
         return {"running": False} if answer is None else {"running": True, **answer}

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from witness.config.town import Town
 from witness.daemon.loop import Daemon, say
 from witness.errors import TownLockedError, WitnessError
-from witness.ipc.client import town_lock, witness_process
+from witness.ipc.background import go_to_background
+from witness.launch.town_witness import town_lock, witness_process
 
 # A one-shot patrol that holds the town when we come is over in moments, a stubborn group included.
 _PATROL_SECONDS = 20.0
@@ -26,26 +27,19 @@ def main(argv: list[str]) -> int:
     linger = "--linger" in argv
     if "--foreground" in argv:
         return serve(town, linger=linger, tell=True)
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    if os.fork() > 0:
-        os.close(write_end)
-        up = select.select([read_end], [], [], 30)[0] and os.read(read_end, 1)
-        return 0 if up or witness_process(town) else 1
-    os.close(read_end)
-    os.setsid()
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    return serve(town, linger=linger, ready=write_end)
+    ready = go_to_background()
+    if isinstance(ready, bool):
+        return 0 if ready or witness_process(town) else 1
+    return serve(town, linger=linger, ready=ready)
 
 
-def serve(town: Town, *, linger: bool, ready: int | None = None, tell: bool = False) -> int:
+def serve(town: Town, *, linger: bool, ready: Callable[[], None] = lambda: None, tell: bool = False) -> int:
     """Hold the town and supervise it.
 
     Args:
         town: which.
         linger: see ``Daemon``.
-        ready: a pipe that is told when requests are taken.
+        ready: called when requests are taken.
         tell: write what happens to standard error.
     """
     os.umask(0o077)  # whatever the Witness writes is the user's alone
@@ -53,18 +47,15 @@ def serve(town: Town, *, linger: bool, ready: int | None = None, tell: bool = Fa
         with town_lock(town, patience=_PATROL_SECONDS):
             daemon = Daemon(town, linger=linger, told=say if tell else None)
             daemon.open()
-            if ready is not None:
-                os.write(ready, b"u")
-                os.close(ready)
+            ready()
             # What was loaded to get here stays for ever; a collection that walks it all would hold up a respawn.
             gc.freeze()
             daemon.run()
     except TownLockedError:
         # Whoever asked for a Witness has one.
-        if ready is not None:
-            os.write(ready, b"u")
-            return 0
-        raise
+        if tell:
+            raise
+        ready()
     return 0
 
 

@@ -13,7 +13,6 @@ import resource
 import select
 import selectors
 import signal
-import socket
 import threading
 import traceback
 from collections import deque
@@ -22,11 +21,12 @@ from typing import Any
 
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
-from witness.daemon.request_server import SOCKET, AskedPatrol, Callers, Connection
+from witness.daemon.request_server import AskedPatrol, Caller
 from witness.errors import JournalError, JournalMovedError, WitnessError
 from witness.files import clear_place
-from witness.ipc.client import record_process
+from witness.ipc.jsonlines import RequestServer
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
+from witness.launch.town_witness import SOCKET, record_process
 from witness.nuke import Target, TerminationResult, end_groups, unfinished
 from witness.process import ProcessId
 from witness.process.exits import open_exit_handle
@@ -69,7 +69,7 @@ class Daemon:
         self._told, self._told_until = told, self._journal.last_event
         self._reconciler = Reconciler(town, self._journal, self._clock, waits=False)
         self._selector = selectors.DefaultSelector()
-        self._callers = Callers(self._selector)
+        self._callers = RequestServer(self._selector, SOCKET, Caller)
         self._watched: dict[ProcessId, int] = {}
         self._nukes: set[str] = set()
         self._ended: deque[TerminationResult] = deque()
@@ -326,12 +326,9 @@ class Daemon:
             self._callers.accept()
         elif key.data == "wake":
             os.read(self._wake_read, 4096)
-        elif key.data == "caller" and isinstance(key.fileobj, socket.socket):
-            return {
-                run
-                for caller, request in self._callers.read_requests(key.fileobj)
-                for run in self._serve(caller, request)
-            }
+        elif isinstance(key.fileobj, Caller):
+            caller = key.fileobj
+            return {run for request in self._callers.read_requests(caller) for run in self._serve(caller, request)}
         elif isinstance(key.data, tuple):
             run, process = key.data
             self._selector.unregister(key.fd)
@@ -344,10 +341,10 @@ class Daemon:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def _serve(self, caller: Connection, request: dict[str, Any]) -> set[str]:
+    def _serve(self, caller: Caller, request: dict[str, Any]) -> set[str]:
         """Do what somebody asks; returns the runs that deserve a glance for it."""
         run = str(request.get("run", ""))
-        match request["op"]:
+        match request.get("op"):
             case "glance":
                 self._callers.tell(caller, {"ok": True})
                 return {run}

@@ -11,8 +11,8 @@ from witness.api import Witness
 from witness.config.town import Town
 from witness.doctor.finding import Finding, note, ok, warning
 from witness.errors import JournalError
-from witness.ipc import client
 from witness.journal import GroupState, Journal
+from witness.launch import town_witness
 from witness.launch.environment import tmux_around
 from witness.names import GroupId
 from witness.process import ProcessId
@@ -24,7 +24,7 @@ _KEPT_SECONDS = 7 * 86400.0
 
 def check_witness(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Living groups have a Witness."""
-    running = client.witness_process(town)
+    running = town_witness.witness_process(town)
     living = _living(town)
     if running:
         yield ok("witness", f"the Witness (pid {running.pid}) supervises {len(living)} groups")
@@ -50,7 +50,7 @@ def _living(town: Town) -> list[str]:
 
 
 def _start(town: Town) -> str:
-    client.start_witness(town, tmux_around())
+    town_witness.start_witness(town, tmux_around())
     return "started the Witness"
 
 

@@ -13,9 +13,9 @@ from witness.declare.document import ENDINGS, FOLDER
 from witness.declare.molecule import Molecule
 from witness.doctor.finding import Finding, fault, note, ok, warning
 from witness.errors import DeclarationError, JournalCorruptError, JournalError, NotFoundError
-from witness.ipc import client
 from witness.journal import Journal
 from witness.journal.decisions import JUDGED_ENOUGH
+from witness.launch import town_witness
 from witness.launch.environment import tmux_around
 from witness.supervise.rebuild import rebuild
 
@@ -136,12 +136,12 @@ def set_aside(town: Town) -> str:
     Raises:
         TownLockedError: a Witness or another patrol is at work and could not be stopped.
     """
-    was_running = client.stop_witness(town)
-    with client.town_lock(town):
+    was_running = town_witness.stop_witness(town)
+    with town_witness.town_lock(town):
         kept = _move(town.journal_path)
         adopted = rebuild(town)
     if was_running or adopted:
-        client.start_witness(town, tmux_around())
+        town_witness.start_witness(town, tmux_around())
     found = f", {len(adopted)} living polecats recorded anew: {', '.join(adopted)}" if adopted else ""
     return f"set aside as {kept}{found}"
 

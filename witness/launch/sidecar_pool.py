@@ -7,29 +7,24 @@ that started it. If it dies, its sidecars live on, and the next start makes a ne
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from witness.assignment import Assignment
 from witness.errors import SpawnError, WitnessError
-from witness.files import open_log, read_bytes, replace_file
+from witness.files import read_bytes, replace_file
+from witness.ipc.background import Starting, start_outside
+from witness.ipc.jsonlines import Connection
+from witness.ipc.serving import serving_process
 from witness.launch.environment import MARKER_ROOM, daemon_environ
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.process import ProcessId
-from witness.process.serving import serving_process, short_path
 from witness.process.table import identify, is_alive
 from witness.tmux import Tmux
 
-_START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
-_OUTSIDE = Path(__file__).with_name("exec_with_env.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,55 +45,6 @@ class SidecarLaunch:
     code: int | None = None
 
 
-def start_outside(argv: list[str], environment: dict[str, str], log: Path, outer: Tmux | None) -> None:
-    """Start a helper that puts itself into the background, and wait until it has.
-
-    Args:
-        argv: a program that returns 0 when its background half is ready.
-        environment: its whole environment.
-        log: where its output goes.
-        outer: the tmux that holds the polecat that we run in, if any: a child of ours would fall to that polecat's
-            reaper and end with it, so its tmux server starts it instead.
-
-    Raises:
-        WitnessError: it did not come up.
-    """
-    if outer and outer.panes():
-        try:
-            _start_by_tmux(argv, environment, log, outer)
-        except subprocess.TimeoutExpired:
-            raise WitnessError(_too_late(argv, log)) from None
-        return
-    starting = _begin(argv, environment, log)
-    try:
-        code = starting.wait(_START_SECONDS)
-    except subprocess.TimeoutExpired:
-        starting.kill()
-        starting.wait()
-        raise WitnessError(_too_late(argv, log)) from None
-    except BaseException:
-        starting.kill()
-        raise
-    if code != 0:
-        raise WitnessError(_ended(argv, code, log))
-
-
-def _begin(argv: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    with os.fdopen(open_log(log, below=log.parent), "ab") as output:
-        return subprocess.Popen(
-            argv, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
-            start_new_session=True,
-        )  # fmt: skip
-
-
-def _too_late(argv: list[str], log: Path) -> str:
-    return f"{' '.join(argv[2:4])} did not come up within {_START_SECONDS:.0f} s: see {log}"
-
-
-def _ended(argv: list[str], code: int, log: Path) -> str:
-    return f"{' '.join(argv[2:4])} ended with {code}: see {log}"
-
-
 def _holds(path: Path, text: str, below: Path) -> bool:
     try:
         return read_bytes(path, below=below) == text.encode(errors="surrogateescape")
@@ -106,32 +52,8 @@ def _holds(path: Path, text: str, below: Path) -> bool:
         return False
 
 
-def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux: Tmux) -> None:
-    launch = log.with_name(f"launch-{os.getpid()}.json")
-    replace_file(launch, json.dumps({"argv": argv, "environment": environment, "log": str(log)}))
-    try:
-        tmux.run_shell([sys.executable, "-S", "-I", str(_OUTSIDE), str(launch)], timeout=_START_SECONDS)
-    finally:
-        launch.unlink(missing_ok=True)
-
-
 class PoolStartingError(SpawnError):
     """The fork server is coming up: nothing was started, and nothing is wrong. Try again when it is up."""
-
-
-@dataclass
-class _Starting:
-    """A fork server that somebody has begun to start.
-
-    Args:
-        process: the launcher, which ends with 0 when the server answers.
-        argv: what it was started with.
-        until: monotonic seconds at which it is too late.
-    """
-
-    process: subprocess.Popen[bytes]
-    argv: list[str]
-    until: float
 
 
 @dataclass
@@ -154,24 +76,23 @@ class SidecarPool:
     key: str = field(default="", repr=False)
     waits: bool = True
     generation: int = 0
-    _starting: _Starting | None = None
-    _socket: socket.socket | None = None
-    _buffer: bytes = b""
+    _starting: Starting | None = None
+    _connection: Connection | None = None
     _server: ProcessId | None = None
     _news: list[SidecarLaunch] = field(default_factory=list)
 
     def fileno(self) -> int | None:
         """Descriptor that turns readable when there is news; None while not connected."""
-        return self._socket.fileno() if self._socket else None
+        return self._connection.fileno() if self._connection else None
 
     def close(self) -> None:
-        if self._socket:
-            self._socket.close()
-        self._socket, self._buffer = None, b""
+        if self._connection:
+            self._connection.close()
+        self._connection = None
 
     def process(self) -> ProcessId | None:
         """The nursery that runs, as the kernel knows it; None when none does."""
-        if self._socket is None or self._server is None or not is_alive(self._server):
+        if self._connection is None or self._server is None or not is_alive(self._server):
             self._server = serving_process(self.runtime, "nursery.sock", "nursery.lock")
         return self._server
 
@@ -233,18 +154,12 @@ class SidecarPool:
 
     def news(self) -> list[SidecarLaunch]:
         """What has happened since the last call, without waiting."""
-        if self._socket:
-            self._socket.setblocking(False)
-            try:
-                while chunk := self._socket.recv(65536):
-                    self._buffer += chunk
+        if self._connection:
+            messages, there = self._connection.pending()
+            for message in messages:
+                self._keep(message)
+            if not there:
                 self.close()
-            except BlockingIOError:
-                pass
-            except OSError:
-                self.close()
-        while (message := self._message()) is not None:
-            self._keep(message)
         news, self._news = self._news, []
         return news
 
@@ -255,91 +170,44 @@ class SidecarPool:
         argv = [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)]
         argv += ["--model"] if self.key else []
         environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM, HELPER_VARIABLE: "1"}
+        log = self.runtime / "nursery.log"
         if self.waits:
-            start_outside(argv, environment, self._log, self.outer)
+            start_outside(argv, environment, log, self.outer)
         else:
-            self._start_beside(argv, environment)
-        self._socket = self._dial()
+            starting, self._starting = self._starting or Starting(argv, environment, log), None
+            if not starting.is_up():
+                self._starting = starting
+                raise PoolStartingError("", "the fork server is coming up")
+        self._connection = Connection.dial(self.runtime, "nursery.sock")
         self.generation += 1
-
-    @property
-    def _log(self) -> Path:
-        return self.runtime / "nursery.log"
-
-    def _start_beside(self, argv: list[str], environment: dict[str, str]) -> None:
-        """Start the fork server without waiting for it; returns when one that was begun earlier is up.
-
-        Raises:
-            PoolStartingError: it is coming up.
-            WitnessError: what was begun earlier has failed.
-        """
-        begun = self._starting
-        if begun is None:
-            process = _begin(argv, environment, self._log)
-            begun = _Starting(process, argv, time.monotonic() + _START_SECONDS)
-            self._starting = begun
-        code = begun.process.poll()
-        if code is None and time.monotonic() < begun.until:
-            raise PoolStartingError("", "the fork server is coming up")
-        self.give_up()
-        if code is None:
-            raise WitnessError(_too_late(begun.argv, self._log))
-        if code != 0:
-            raise WitnessError(_ended(begun.argv, code, self._log))
 
     def starting(self) -> ProcessId | None:
         """The launcher of a fork server that was begun: when it has ended, the server is up or has failed."""
-        return identify(self._starting.process.pid) if self._starting else None
+        return identify(self._starting.pid) if self._starting else None
 
     def give_up(self) -> None:
         """Forget a fork server that was begun; where it comes up all the same, the next caller finds it."""
-        if self._starting and self._starting.process.poll() is None:
-            self._starting.process.kill()
-            self._starting.process.wait()
+        if self._starting:
+            self._starting.abandon()
         self._starting = None
 
     def join(self) -> bool:
         """Connect to the nursery if one runs; False when none does."""
-        if not self._socket:
+        if not self._connection:
             try:
-                self._socket = self._dial()
+                self._connection = Connection.dial(self.runtime, "nursery.sock")
             except (FileNotFoundError, ConnectionRefusedError):
                 return False
             self.generation += 1
             self.give_up()  # its launcher has nothing more to tell
         return True
 
-    def _dial(self) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            with short_path(self.runtime, "nursery.sock") as path:
-                connection.connect(path)
-        except OSError:
-            connection.close()
-            raise
-        return connection
-
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request over the connection that stands, and its answer; news that come between are kept."""
-        assert self._socket  # noqa: S101
-        self._socket.settimeout(_ANSWER_SECONDS)
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
-        while True:
-            while (message := self._message()) is None:
-                chunk = self._socket.recv(65536)
-                if not chunk:
-                    raise ConnectionResetError("it closed the connection")
-                self._buffer += chunk
-            if "kind" not in message:
-                return message
+        assert self._connection  # noqa: S101
+        self._connection.send(request, _ANSWER_SECONDS)
+        while "kind" in (message := self._connection.receive(_ANSWER_SECONDS)):
             self._keep(message)
-
-    def _message(self) -> dict[str, Any] | None:
-        line, newline, rest = self._buffer.partition(b"\n")
-        if not newline:
-            return None
-        self._buffer = rest
-        message: dict[str, Any] = json.loads(line)
         return message
 
     def _keep(self, message: dict[str, Any]) -> None:

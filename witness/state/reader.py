@@ -18,8 +18,8 @@ from witness.clock import Clock, SystemClock
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.events.spool_writer import CURRENT
-from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.launch.town_witness import witness_process
 from witness.process import ProcessId
 from witness.process.table import GroupMembership, Markers, Table, is_alive, read_table, usage_of
 from witness.state.activity import Activity, LastEvents, Screen, action_text, activity_of, last_events

@@ -16,10 +16,10 @@ from witness.config.town import Town
 from witness.errors import JournalError, SpawnError, WitnessError
 from witness.files import clear_place, replace_file
 from witness.gastown.adoption import hide_from_hooks
-from witness.ipc.client import witness_process
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.launch.pane import LAST_LINES, LAST_SCREEN, reported_processes
 from witness.launch.sidecar_pool import PoolStartingError, SidecarPool
+from witness.launch.town_witness import witness_process
 from witness.names import MARKER_VARIABLE, GroupId
 from witness.nuke import Target, TerminationResult, end_groups, foreign_to, target
 from witness.process import ProcessId

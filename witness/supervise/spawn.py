@@ -19,8 +19,8 @@ from witness.agents.hook_settings import session_settings
 from witness.config.keys import exported_key
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.files import replace_file
-from witness.ipc import client
 from witness.journal import Group, GroupState, Member, MemberKind, RunState
+from witness.launch import town_witness
 from witness.launch.environment import polecat_environment
 from witness.launch.pane import StartedPolecat, make_run_dir, start_polecat
 from witness.launch.spawn_request import SpawnPlan
@@ -278,27 +278,27 @@ class Spawner:
     def _hand_over_key(self, prepared: SpawnPlan) -> None:
         """Give the Witness the key that the caller has exported, before there is a sidecar to start without it."""
         if key := exported_key(prepared.settings):
-            client.start_witness(self._town, self._outer)
+            town_witness.start_witness(self._town, self._outer)
             # Whoever else may have bound its socket gets no key.
-            if client.witness_process(self._town):
-                client.ask(self._town, {"op": "key", "key": key}, _SIDECARS_SECONDS)
+            if town_witness.witness_process(self._town):
+                town_witness.ask(self._town, {"op": "key", "key": key}, _SIDECARS_SECONDS)
 
     def _start_sidecars(self, run: str, prepared: SpawnPlan, *, witness: bool) -> None:
         deadline = self._clock.monotonic() + _SIDECARS_SECONDS
         exported = exported_key(prepared.settings)
         while True:
             if witness:
-                client.start_witness(self._town, self._outer)
+                town_witness.start_witness(self._town, self._outer)
             # Whoever else may have bound its socket gets no key.
-            key = exported if exported and client.witness_process(self._town) else ""
+            key = exported if exported and town_witness.witness_process(self._town) else ""
             # None runs, or the one that ran was just leaving: then we are one for a moment, under the same lock.
-            if client.ask(self._town, {"op": "await", "run": run, "key": key}, _SIDECARS_SECONDS) is not None:
+            if town_witness.ask(self._town, {"op": "await", "run": run, "key": key}, _SIDECARS_SECONDS) is not None:
                 break
             if witness and self._clock.monotonic() < deadline:
                 select.select([], [], [], 0.02)
                 continue
             try:
-                with client.town_lock(self._town, patience=_SIDECARS_SECONDS):
+                with town_witness.town_lock(self._town, patience=_SIDECARS_SECONDS):
                     self._start_sidecars_here(run)
                 break
             except TownLockedError:

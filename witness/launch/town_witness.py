@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +14,15 @@ from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import TownLockedError, WitnessError
 from witness.files import locked, replace_file
+from witness.ipc.background import start_outside
+from witness.ipc.jsonlines import Connection
+from witness.ipc.serving import serving_process
 from witness.launch.environment import daemon_environ
-from witness.launch.sidecar_pool import start_outside
 from witness.process import ProcessId
 from witness.process.exits import wait_gone
-from witness.process.serving import serving_process, short_path
 from witness.tmux import Tmux
 
+SOCKET = "witness.sock"
 _STOP_SECONDS = 30.0
 # How often it is asked, while the lock is waited for, whether its holder is a daemon.
 _LOCK_STEP_SECONDS = 0.2
@@ -53,7 +54,7 @@ def town_lock(town: Town, *, patience: float = 0.0) -> Iterator[None]:
 
 def witness_process(town: Town) -> ProcessId | None:
     """The town's running Witness, as the kernel knows it; None when there is none. What a file says is not believed."""
-    return serving_process(town.runtime, "witness.sock", "witness.lock")
+    return serving_process(town.runtime, SOCKET, "witness.lock")
 
 
 def ask(town: Town, request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
@@ -70,27 +71,19 @@ def ask(town: Town, request: dict[str, Any], seconds: float) -> dict[str, Any] |
     Raises:
         WitnessError: it runs, but did not answer in time.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(seconds)
-        try:
-            with short_path(town.runtime, "witness.sock") as path:
-                connection.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return None
-        try:
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            data = b""
-            while not data.endswith(b"\n"):
-                chunk = connection.recv(65536)
-                if not chunk:
-                    break
-                data += chunk
-        except TimeoutError:
-            raise WitnessError(f"the Witness did not answer {request['op']!r} within {seconds:g} s") from None
-        except ConnectionError:
-            return None
-    answer: dict[str, Any] | None = json.loads(data) if data.endswith(b"\n") else None
-    return answer
+    try:
+        connection = Connection.dial(town.runtime, SOCKET)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+    try:
+        connection.send(request, seconds)
+        return connection.receive(seconds)
+    except TimeoutError:
+        raise WitnessError(f"the Witness did not answer {request['op']!r} within {seconds:g} s") from None
+    except ConnectionError:
+        return None
+    finally:
+        connection.close()
 
 
 def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> None:
