@@ -260,7 +260,7 @@ def test_a_rig_named_gt_does_not_share_the_sessions_of_main(tmp_path: Path) -> N
         ("rigs:\n  a: 3\n", "rigs.a: write it as"),
         ("rigs:\n  a: {prefix: x}\n  b: {prefix: x}\n", "town.yaml:3: rigs.b: two rigs have the prefix 'x'"),
         ("rigs: {\n", "not YAML"),
-        ("name: x\nrig: {a: }\n", "town.yaml:2: rig: unknown key: name and rigs are known"),
+        ("name: x\nrig: {a: }\n", "town.yaml:2: rig: unknown key; did you mean rigs?"),
         ("- a\n", "the file must hold a mapping"),
     ],
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -65,10 +66,28 @@ class DeclarationError(UsageError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-class NotFoundError(UsageError):
-    """Nothing of that name is known here."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``did you mean x?`` for the nearest of the known names; empty when none is near."""
+    import difflib
 
-    def __init__(self, what: str, name: str, hint: str = "") -> None:
+    by_fold = {each.lower(): each for each in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.lower(), by_fold, n=1, cutoff=0.6)
+    near = near or [each for each in by_fold if len(name) > 2 and each.startswith(name.lower())][:1]
+    return f"did you mean {by_fold[near[0]]}?" if near else ""
+
+
+class NotFoundError(UsageError):
+    """Nothing of that name is known here.
+
+    Args:
+        what: the kind of thing.
+        name: as it was given.
+        hint: what to do, or what there is.
+        known: the names that there are; a near one comes before the hint.
+    """
+
+    def __init__(self, what: str, name: str, hint: str = "", known: Iterable[str] = ()) -> None:
+        hint = " ".join(filter(None, (did_you_mean(name, known), hint)))
         self.what, self.name, self.hint = what, name, hint
         super().__init__(f"no {what} named {name!r}" + (f": {hint}" if hint else ""))
 

@@ -32,6 +32,7 @@ from witness.journal import Decision, Journal
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.tmux import Pane, Tmux
+from witness.trust.layers import type_names
 
 # How long --once waits for an idle prompt to say in it what it has found.
 _ONCE_SECONDS = 10.0
@@ -229,7 +230,10 @@ def _tell(decisions: Sequence[Decision]) -> None:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--session", required=True, help="The tmux session to observe.")
-@click.option("--type", "name", required=True, metavar="TYPE[:ARGUMENT]", help="The sidecar type.")
+@click.option(
+    "--type", "name", required=True, metavar="TYPE[:ARGUMENT]", help="The sidecar type.",
+    shell_complete=lambda _, __, typed: [each for each in _known_types() if each.startswith(typed)],
+)  # fmt: skip
 @click.option("--spec", "argument", default="", metavar="FILE", help="The type's argument: files by comma, or globs.")
 @click.option("--interval", default="", metavar="DURATION", help="How often to look (default: the type's).")
 @click.option("--judge", default="", metavar="JUDGE", help="rules, model, rules+model, command, or model:ID.")
@@ -280,6 +284,11 @@ def command(
         tmux_directory=town.tmux_place[1] if town and not socket else os.environ.get("TMUX_TMPDIR", ""),
     )
     sys.exit(watch(order, load_settings(town.root, rig) if town else Settings()))
+
+
+def _known_types() -> list[str]:
+    town = _town()
+    return type_names(town.root if town else None, workdir=Path.cwd())
 
 
 def _town() -> Town | None:

@@ -76,8 +76,7 @@ def load_cases(path: Path) -> list[Case]:
     document = load_yaml(path)
     problems: list[Problem] = []
     shared = {key: value for key, value in document.values.items() if key != "cases"}
-    problems += [document.problem(f"unknown key; known are cases, {', '.join(_SHARED)}", key)
-                 for key in shared if key not in _SHARED]  # fmt: skip
+    problems += [document.unknown(key, ["cases", *_SHARED]) for key in shared if key not in _SHARED]
     raw = document.values.get("cases")
     if not isinstance(raw, list) or not raw:
         problems.append(document.problem("must be a list of cases", "cases"))
@@ -97,8 +96,7 @@ def _case(document: Document, raw: Any, shared: Mapping[str, Any], index: int, p
     before = len(problems)
     for key in raw:
         if key not in _SHARED + _OWN + EFFECTS:
-            known = ", ".join(_OWN + EFFECTS + _SHARED)
-            problems.append(document.problem(f"unknown key; known are {known}", f"{at}.{key}"))
+            problems.append(document.unknown(f"{at}.{key}", _OWN + EFFECTS + _SHARED))
     events = raw.get("events", [raw["event"]] if "event" in raw else [])
     if (
         not isinstance(events, list)

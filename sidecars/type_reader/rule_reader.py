@@ -67,8 +67,7 @@ def _read_rule(document: Document, raw: dict[str, Any], at: str, problems: list[
     given: dict[str, Any] = {}
     for name, each in raw.items():
         if name not in RULE_FIELDS:
-            known = ", ".join(RULE_FIELDS)
-            problems.append(document.problem(f"unknown key of a rule; known are {known}", f"{at}.{name}"))
+            problems.append(document.unknown(f"{at}.{name}", RULE_FIELDS, "unknown key of a rule"))
             continue
         try:
             given[name] = RULE_FIELDS[name].convert(each)

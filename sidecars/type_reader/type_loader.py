@@ -113,7 +113,7 @@ def _fields(document: Document, problems: list[Problem]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in document.values.items():
         if key not in FIELDS:
-            problems.append(document.problem(f"unknown key; known are {', '.join(FIELDS)}", key))
+            problems.append(document.unknown(key, FIELDS))
             continue
         try:
             found[key] = read_rules(document, value, problems) if key == "rules" else FIELDS[key].convert(value)

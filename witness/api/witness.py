@@ -388,7 +388,8 @@ class Witness:
         group = self.find(name)
         members = [each for each in self.journal.members.of(group.id.run) if each.kind is MemberKind.SIDECAR]
         if sidecar and sidecar not in {member.name for member in members}:
-            raise NotFoundError("sidecar", sidecar, f"{group.id.address} has {', '.join(m.name for m in members)}")
+            names = [member.name for member in members]
+            raise NotFoundError("sidecar", sidecar, f"{group.id.address} has {', '.join(names) or 'none'}", names)
         reset = []
         for member in members:
             if member.state in (MemberState.FAILED, MemberState.BACKOFF) and sidecar in ("", member.name):

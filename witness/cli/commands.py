@@ -5,6 +5,7 @@
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("witness.cli.distill:ask", "put a question to what a sidecar knows"),
     "attach": ("witness.cli.session:attach", "show a polecat's session in this terminal"),
+    "completion": ("witness.cli.completion:completion", "what makes bash, zsh or fish complete our commands"),
     "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
     "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witness.cli.completion import sidecars
 from witness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def distill(artifacts: tuple[str, ...], question: str | None, no_ignore: bool, a
 
 
 @click.command()
-@click.argument("target", metavar="TARGET/SIDECAR")
+@click.argument("target", metavar="TARGET/SIDECAR", shell_complete=sidecars)
 @click.argument("question")
 @_shared
 def ask(target: str, question: str, as_json: bool, **given: Any) -> None:

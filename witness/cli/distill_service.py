@@ -169,7 +169,7 @@ def _assignment(target: str) -> Assignment:
     folder = town.run_dir(run) / "sidecars"
     known = sorted(path.stem for path in folder.glob("*.json"))
     if name not in known:
-        raise NotFoundError("sidecar", name, f"this polecat has {', '.join(known) or 'none'}")
+        raise NotFoundError("sidecar", name, f"this polecat has {', '.join(known) or 'none'}", known)
     try:
         return Assignment.from_json(read_text(folder / f"{name}.json", below=folder.parents[1]))
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from witness.cli.context import print_json
-from witness.cli.exec_real_gt import find_real_gt
+from witness.cli.exec_real_gt import find_real_gt, is_graphite
 from witness.config.town import Town
 from witness.doctor import Examination, Finding, Level, examine
 from witness.doctor.checks import find_start, mend
@@ -61,7 +61,14 @@ def _examine() -> tuple[list[Finding], Examination | None]:
         pass
     except DeclarationError as error:
         return [fault("town", str(problem), "correct the file") for problem in error.problems], None
-    examination = Examination(town, start, dict(os.environ), Path(real) if (real := find_real_gt()) else None)
+    real, other = find_real_gt(), find_real_gt(any_other=True)
+    examination = Examination(
+        town,
+        start,
+        dict(os.environ),
+        Path(real) if real else None,
+        Path(other) if other and is_graphite(other) else None,
+    )
     return examine(examination), examination
 
 

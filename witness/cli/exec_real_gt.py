@@ -20,13 +20,18 @@ NAME = "gt"
 _OURS = (b"witness.cli", b"gt-witness")
 # A start script has some hundred bytes; Gas Town's program has many megabytes and need not be read.
 _SCRIPT_BYTES = 8192
+# Parts of the path that Graphite's packages are installed under; the longer names stand in its start scripts too.
+_GRAPHITE = frozenset(["graphite", "graphite-cli", "@withgraphite"])
+_GRAPHITE_SCRIPT = (b"graphite-cli", b"withgraphite")
 
 
-def find_real_gt(environ: Mapping[str, str] | None = None) -> str:
+def find_real_gt(environ: Mapping[str, str] | None = None, *, any_other: bool = False) -> str:
     """The first ``gt`` on PATH that is not this program, under whatever name or link it was started.
 
     Args:
         environ: where PATH is read; the process's own environment when None.
+        any_other: Graphite's program of that name counts too. It knows nothing of polecats, so it stands in for Gas
+            Town's nowhere; what is no command of ours may still be meant for it.
 
     Returns:
         Its path; empty when there is none.
@@ -35,8 +40,17 @@ def find_real_gt(environ: Mapping[str, str] | None = None) -> str:
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder or ".", NAME)
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK) and not _is_ours(candidate):
-            return candidate
+            if any_other or not is_graphite(candidate):
+                return candidate
     return ""
+
+
+def is_graphite(candidate: str) -> bool:
+    """Whether a ``gt`` is Graphite's: by where it is installed, or by what its start script names."""
+    if not _GRAPHITE.isdisjoint(os.path.realpath(candidate).lower().split(os.sep)):
+        return True
+    head = _head(candidate)
+    return head.startswith(b"#!") and any(name in head for name in _GRAPHITE_SCRIPT)
 
 
 def _is_ours(candidate: str) -> bool:
@@ -45,13 +59,17 @@ def _is_ours(candidate: str) -> bool:
             return True
     except OSError:
         pass  # started by `python -m`: there is no start script to compare with
-    try:
-        with open(candidate, "rb") as file:
-            head = file.read(_SCRIPT_BYTES)
-    except OSError:
-        return False
+    head = _head(candidate)
     # A wrapper that leads back to us would hand over in a circle for ever.
     return head.startswith(b"#!") and any(mark in head for mark in _OURS)
+
+
+def _head(candidate: str) -> bytes:
+    try:
+        with open(candidate, "rb") as file:
+            return file.read(_SCRIPT_BYTES)
+    except OSError:
+        return b""
 
 
 def hand_over(real: str, args: Sequence[str]) -> NoReturn:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import click
 
 from witness.api.events import changes
+from witness.cli.completion import polecats
 from witness.cli.context import open_journal, since_when
 from witness.cli.tables import write_lines
 from witness.config.town import Town
@@ -18,7 +19,7 @@ _LAST = 200
 
 
 @click.command(epilog="Examples:\n\n  gt logs -f\n\n  gt logs toast --since 1h --json")
-@click.argument("target", required=False)
+@click.argument("target", required=False, shell_complete=polecats)
 @click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now on, until interrupted.")
 @click.option("--since", default="", metavar="DURATION", help="Only what is younger, as 10m or 24h.")
 @click.option("--last", "-n", type=click.IntRange(0), default=_LAST, show_default=True, help="So many lines at most.")

@@ -36,14 +36,13 @@ def _foreign(args: list[str]) -> list[str]:
     Returns:
         What is run instead: without a real one ``gt help`` is asked of us.
     """
-    if real := find_real_gt():
+    if real := find_real_gt() or find_real_gt(any_other=True):
         hand_over(real, args)
     if args[0] == "help":
         return [*args[1:], "--help"]
-    import difflib
+    from witness.errors import did_you_mean
 
-    near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-    meant = f"did you mean {near[0]}?" if near else "see 'gt --help'"
+    meant = did_you_mean(args[0], COMMANDS) or "see 'gt --help'"
     sys.stderr.write(f"gt: no command named {args[0]!r} here, and no other gt on PATH to hand it to: {meant}\n")
     sys.exit(2)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from witness.cli.completion import molecules
 from witness.cli.context import print_json
 from witness.config.town import Town
 from witness.declare.compose import apply_overlay, compose, find_overlay
@@ -55,7 +56,7 @@ def _town() -> Town | None:
 
 
 @molecule.command
-@click.argument("names", nargs=-1, required=True, metavar="FILE|NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="FILE|NAME...", shell_complete=molecules)
 @_var
 @_rig
 @_workdir
@@ -71,11 +72,17 @@ def lint(names: tuple[str, ...], given: tuple[str, ...], rig: str, workdir: Path
     """
     town, values = _town(), read_vars(given)
     problems: list[Problem] = []
+    warnings: list[Problem] = []
     for name in names:
-        problems += _lint(name, values, town, rig, workdir.absolute())
+        problems += _lint(name, values, town, rig, workdir.absolute(), warnings)
     if as_json:
-        print_json([{"file": p.file, "line": p.line, "key": p.key, "message": p.message} for p in problems])
+        told = [(p, "fault") for p in problems] + [(p, "warning") for p in warnings]
+        print_json(
+            [{"file": p.file, "line": p.line, "key": p.key, "message": p.message, "level": at} for p, at in told]
+        )
     else:
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
         for problem in problems:
             click.echo(str(problem))
         if not problems:
@@ -84,7 +91,9 @@ def lint(names: tuple[str, ...], given: tuple[str, ...], rig: str, workdir: Path
         raise SystemExit(2)
 
 
-def _lint(name: str, given: dict[str, str], town: Town | None, rig: str, workdir: Path) -> list[Problem]:
+def _lint(
+    name: str, given: dict[str, str], town: Town | None, rig: str, workdir: Path, warnings: list[Problem]
+) -> list[Problem]:
     problems: list[Problem] = []
     try:
         found = Molecule.load(name, town, workdir, strict=True)
@@ -92,6 +101,7 @@ def _lint(name: str, given: dict[str, str], town: Town | None, rig: str, workdir
         return list(error.problems)
     except NotFoundError as error:
         return [Problem(str(error), name)]
+    warnings += found.warnings
     problems += found.undefined_placeholders()
     # A required variable has no value before the work is given out; for lint any text stands for it.
     stand_ins = {
@@ -114,7 +124,7 @@ def _lint(name: str, given: dict[str, str], town: Town | None, rig: str, workdir
 
 
 @molecule.command
-@click.argument("name", metavar="FILE|NAME")
+@click.argument("name", metavar="FILE|NAME", shell_complete=molecules)
 @_rig
 @_workdir
 @_json
@@ -173,7 +183,7 @@ def _print_molecule(facts: dict[str, Any]) -> None:
 
 
 @molecule.command("vars")
-@click.argument("name", metavar="FILE|NAME")
+@click.argument("name", metavar="FILE|NAME", shell_complete=molecules)
 @_var
 @_workdir
 @_json

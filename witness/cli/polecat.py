@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from witness.api import NukeResult, Witness
+from witness.cli.completion import polecats
 from witness.cli.context import ask_for_force, print_json, since_when
 from witness.cli.gas_town import nuke_there
 from witness.cli.spawn import spawn
@@ -48,7 +49,7 @@ def list_polecats(rig: str, everybody: bool, since: str, as_json: bool) -> None:
 
 
 @polecat.command()
-@click.argument("name")
+@click.argument("name", shell_complete=polecats)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(name: str, as_json: bool) -> None:
     """One polecat, living or ended: what it does, its sidecars, and what happened last."""
@@ -66,7 +67,7 @@ def status(name: str, as_json: bool) -> None:
 
 
 @polecat.command(epilog="Examples:\n\n  gt polecat nuke toast\n\n  gt polecat nuke --all --dry-run")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=polecats)
 @click.option("--all", "everybody", is_flag=True, help="Every polecat of the town, or of --rig.")
 @click.option("--rig", default="", help="With --all: only this rig.")
 @click.option("--dry-run", is_flag=True, help="Only say who would be ended.")
@@ -112,7 +113,7 @@ def _sentence(nuked: NukeResult, row: dict[str, Any], dry_run: bool) -> str:
 
 
 @polecat.command()
-@click.argument("name")
+@click.argument("name", shell_complete=polecats)
 @click.argument("sidecar", default="")
 def reset(name: str, sidecar: str) -> None:
     """Try FAILED sidecars of a polecat again: one, or all."""

@@ -14,7 +14,7 @@ import click
 from witness import __version__
 from witness.cli.commands import COMMANDS
 from witness.cli.main import pass_to_real
-from witness.errors import NotFoundError, WitnessError
+from witness.errors import NotFoundError, WitnessError, did_you_mean
 
 
 class _LazyGroup(click.Group):
@@ -64,7 +64,7 @@ def run(args: Sequence[str]) -> None:
         sys.exit(2)
     except click.ClickException as error:
         pass_to_real(args)
-        click.echo(f"gt: {error.format_message()}", err=True)
+        click.echo(f"gt: {_with_near(error)}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
@@ -75,6 +75,16 @@ def run(args: Sequence[str]) -> None:
     except OSError as error:  # a full disk, a read-only folder: one line, as for every other trouble
         click.echo(f"gt: {error.filename or 'the system says'}: {error.strerror or error}", err=True)
         sys.exit(1)
+
+
+def _with_near(error: click.ClickException) -> str:
+    """The error's own words; of a command that is none, with the nearest that is."""
+    text, context = error.format_message().replace("\n", " "), getattr(error, "ctx", None)
+    if text.startswith("No such command") and context and isinstance(context.command, click.Group):
+        given = text.split("'")[1] if "'" in text else ""
+        names = context.command.list_commands(context)
+        return f"{text} {did_you_mean(given, names) or 'there are: ' + ', '.join(names)}"
+    return text
 
 
 def _name() -> str:

@@ -8,6 +8,7 @@ import sys
 import click
 
 from witness.api.messages import MODES, PRIORITIES, screen, send_nudge
+from witness.cli.completion import polecats
 from witness.cli.context import open_journal, print_json
 from witness.config.town import Town
 from witness.errors import NotFoundError, RunEndedError, TmuxUnusableError
@@ -17,7 +18,7 @@ from witness.tmux import Tmux, check_tmux
 
 
 @click.command(epilog="Examples:\n\n  gt attach toast\n\n  gt attach main/toast --read-only")
-@click.argument("target")
+@click.argument("target", shell_complete=polecats)
 @click.option("--read-only", "-r", is_flag=True, help="Only look: keys do not reach the agent.")
 @click.option("--print", "only_print", is_flag=True, help="Print the command instead of running it.")
 def attach(target: str, read_only: bool, only_print: bool) -> None:
@@ -49,7 +50,7 @@ def attach(target: str, read_only: bool, only_print: bool) -> None:
 
 
 @click.command(epilog="Examples:\n\n  gt peek toast\n\n  gt peek main/toast -n 20")
-@click.argument("target")
+@click.argument("target", shell_complete=polecats)
 @click.argument("count", type=click.IntRange(1, 50_000), required=False)
 @click.option("-n", "--lines", type=click.IntRange(1, 50_000), default=100, show_default=True, help="How many lines.")
 def peek(target: str, count: int | None, lines: int) -> None:
@@ -83,7 +84,7 @@ def _how_it_ended(town: Town, journal: Journal, target: str) -> str:
     "  gt nudge toast --priority urgent --mode queue 'stop: main is broken'\n\n"
     "  git log -1 --format=%s | gt nudge toast --stdin"
 )
-@click.argument("target")
+@click.argument("target", shell_complete=polecats)
 @click.argument("message", required=False)
 @click.option("-m", "--message", "flag", default="", help="The message, when it is not given as an argument.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the message from standard input.")

@@ -14,6 +14,7 @@ from sidecars.observer.context.gather import gather
 from sidecars.type_reader.sidecar_type import SidecarType
 from sidecars.type_reader.type_loader import assigned_type
 from witness.assignment import Assignment
+from witness.cli.completion import any_type
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.sidecar_ledger import costs, log
 from witness.cli.sidecar_trust import trust
@@ -110,7 +111,7 @@ def _explain(name: str, root: Path | None, rig: str, as_json: bool) -> None:
 
 
 @sidecar.command("lint")
-@click.argument("places", nargs=-1, required=True, metavar="FILE|FOLDER|TYPE...")
+@click.argument("places", nargs=-1, required=True, metavar="FILE|FOLDER|TYPE...", shell_complete=any_type)
 @click.option("--rig", default="", help="The rig whose own types count.")
 @click.option("--quiet", is_flag=True, help="Faults and warnings only, no explanation of the rules.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from witness.cli.completion import polecats_and_sidecars
 from witness.cli.context import open_journal, print_json, since_when
 from witness.cli.tables import write_lines, write_table
 from witness.config.town import Town
 from witness.errors import NotFoundError, UsageError
-from witness.journal import Decision, Journal
+from witness.journal import Decision, Journal, MemberKind
 from witness.journal.decisions import COSTS_BY
 from witness.names import split_sidecar_address
 
@@ -29,11 +30,17 @@ def _whose(journal: Journal, target: str) -> tuple[str, str]:
         if "/" not in target:
             raise
         polecat, sidecar = split_sidecar_address(target)
-        return journal.groups.find(polecat, ended=True).id.run, sidecar
+        group = journal.groups.find(polecat, ended=True)
+        names = [each.name for each in journal.members.of(group.id.run) if each.kind is MemberKind.SIDECAR]
+        if sidecar not in names:
+            raise NotFoundError(
+                "sidecar", sidecar, f"{group.id.address} has {', '.join(names) or 'none'}", names
+            ) from None
+        return group.id.run, sidecar
 
 
 @click.command()
-@click.argument("target", metavar="TARGET[/SIDECAR]")
+@click.argument("target", metavar="TARGET[/SIDECAR]", shell_complete=polecats_and_sidecars)
 @click.option("--outcome", type=click.Choice(["injected", "silent", "refused", "failed"]), help="Only these.")
 @click.option("-n", "--last", default=100, show_default=True, help="So many at most, the newest.")
 @_json
@@ -101,7 +108,7 @@ def _table(decisions: list[Decision]) -> None:
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[TARGET[/SIDECAR]]")
+@click.argument("target", required=False, metavar="[TARGET[/SIDECAR]]", shell_complete=polecats_and_sidecars)
 @click.option("--by", type=click.Choice(list(COSTS_BY)), default="sidecar", show_default=True)
 @click.option("--since", default="", metavar="DURATION", help="Only what is younger, as 24h or 7d.")
 @_json

@@ -16,6 +16,7 @@ from witness.agents.clients import ANY, client_for
 from witness.agents.folder_dialog import FolderDialog
 from witness.agents.screen import WaitsFor
 from witness.api import Witness
+from witness.cli.completion import agents, molecules, type_list
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.memory_options import memory_provider
 from witness.cli.scope_options import Scope, with_scope
@@ -49,12 +50,26 @@ def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
 @click.argument("name")
 @click.option("--rig", default="", help="The rig; that of the working directory when not given.")
 @click.option("--workdir", type=click.Path(path_type=Path), help="Where the agent works (default: here).")
-@click.option("--molecule", default="", metavar="FILE|NAME", help="The molecule that declares the sidecars.")
-@click.option("--sidecars", default=None, metavar="SPEC", help="type[:argument] by comma; beats the molecule's.")
+@click.option(
+    "--molecule",
+    default="",
+    shell_complete=molecules,
+    metavar="FILE|NAME",
+    help="The molecule that declares the sidecars.",
+)
+@click.option(
+    "--sidecars",
+    default=None,
+    shell_complete=type_list,
+    metavar="SPEC",
+    help="type[:argument] by comma; beats the molecule's.",
+)
 @click.option("--var", "variables", multiple=True, callback=_variables, metavar="K=V", help="A molecule variable.")
 @click.option("--task", default="", help="What is to be done, as text.")
 @click.option("--issue", default="", metavar="ID|FILE", help="What is to be done, as an issue's file or id.")
-@click.option("--agent", default="", metavar="CMD", help="The agent's command (default: claude).")
+@click.option(
+    "--agent", default="", shell_complete=agents, metavar="CMD", help="The agent's command (default: claude)."
+)
 @click.option("--memory", default="", metavar="AGENT", help="Give it this agent's memory.")
 @click.option("--only", multiple=True, metavar="GLOB", help="What is in scope: tells a scope sidecar; several times.")
 @click.option("--not", "outside", multiple=True, metavar="GLOB", help="What is out of scope; several times.")

@@ -85,13 +85,12 @@ def read_town_file(path: Path) -> tuple[dict[str, str], dict[str, Path]]:
     return _check_town(path, parse_yaml(text, str(path)))
 
 
+_TOWN_KEYS = ("name", "rigs")
+
+
 def _check_town(path: Path, document: Document) -> tuple[dict[str, str], dict[str, Path]]:
     """The prefixes and folders of a town file that is YAML."""
-    problems = [
-        document.problem("unknown key: name and rigs are known", key)
-        for key in document.values
-        if key not in ("name", "rigs")
-    ]
+    problems = [document.unknown(key, _TOWN_KEYS) for key in document.values if key not in _TOWN_KEYS]
     rigs = document.values.get("rigs") or {}
     if not isinstance(rigs, dict):
         problems.append(document.problem("write it as {name: {path: …, prefix: …}}", "rigs"))

@@ -215,7 +215,7 @@ def _apply(base: Settings, path: Path, owners: Collection[int]) -> Settings:
     problems, changes = [], {}
     for key, value in document.values.items():
         if key not in known:
-            problems.append(document.problem("unknown key", key))
+            problems.append(document.unknown(key, sorted(known)))
             continue
         try:
             changes[key] = _convert(key, value)

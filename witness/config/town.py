@@ -17,7 +17,7 @@ from pathlib import Path
 from witness.config.rigs import DEFAULT_PREFIX, DEFAULT_RIG, Operational, read_rigs_json, read_routes, read_town_file
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
 from witness.files import make_folder, read_json, replace_file, typed
-from witness.names import check_name, is_text
+from witness.names import MARKER_VARIABLE, GroupId, check_name, is_text
 
 STANDALONE_MARKER = "town.yaml"
 # Prefixes that Gas Town takes for its own even when no rig has them.
@@ -85,6 +85,8 @@ class Town:
             place_text = environ.get(variable, "")
             if place_text and cls.is_town(Path(place_text)):
                 return replace(cls.at(Path(place_text)), why=f"{variable}, because none stands above {begin}")
+        if found := _of_polecat_at(begin):
+            return replace(cls.at(found), why=f"a polecat of it works in {begin}")
         raise TownNotFoundError(str(begin))
 
     @staticmethod
@@ -188,7 +190,7 @@ class Town:
         if rig in self.rigs or (not self.gastown and (not self.rigs or rig == DEFAULT_RIG)):
             return rig
         known = ", ".join(self.rigs) or "none"
-        raise NotFoundError("rig", rig, f"this town has {known}")
+        raise NotFoundError("rig", rig, f"this town has {known}", self.rigs)
 
     def parse_session(self, session: str) -> tuple[str, str, str] | None:
         """What a session is, by the longest prefix that fits, as Gas Town reads it.
@@ -283,6 +285,30 @@ class Town:
         socket, directory = self._tmux_place_here()
         text = json.dumps({"socket": socket, "directory": directory})
         replace_file(self.make_runtime() / _TMUX_PLACE, text, durable=False, below=self.runtime)
+
+
+def _of_polecat_at(place: Path) -> Path | None:
+    """The town of a living polecat of ours that works in a folder or above it, as its own environment says.
+
+    Asked last, when a person stands in an agent's folder outside of any town. An environment can be forged, so the town
+    must know that very run.
+    """
+    import psutil
+
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real != os.getuid():
+                continue
+            environ = process.environ()
+        except (psutil.Error, OSError):
+            continue
+        root, group, works = (environ.get(name, "") for name in ("GT_TOWN_ROOT", MARKER_VARIABLE, "GT_POLECAT_PATH"))
+        if not (root and group and works and place.is_relative_to(works)):
+            continue
+        run = GroupId.from_marker(group)
+        if run and Town.is_town(Path(root)) and (Path(root) / ".runtime" / "witness" / "runs" / run.run).is_dir():
+            return Path(root)
+    return None
 
 
 def derive_socket(root: Path) -> str:

@@ -8,13 +8,13 @@ what it stands for, and a key that stands twice (YAML lets the second win, in si
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from witness.errors import DeclarationError, Problem
+from witness.errors import DeclarationError, Problem, did_you_mean
 from witness.files import read_text
 
 # People's own files are a hundredth of this.
@@ -47,6 +47,13 @@ class Document:
         while at and at not in self.lines:
             at = at.rpartition(".")[0]
         return Problem(message, self.path, self.lines.get(at, 0), key)
+
+    def unknown(self, key: str, known: Iterable[str], what: str = "unknown key") -> Problem:
+        """The fault of a key (the last part of ``key``) that is not known: the near one, or all."""
+        names = list(known)
+        return self.problem(
+            f"{what}; {did_you_mean(key.rpartition('.')[2], names) or 'known are ' + ', '.join(names)}", key
+        )
 
 
 @lru_cache(maxsize=32)

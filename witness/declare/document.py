@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -164,9 +163,7 @@ def find_formula(name: str, town: Town | None = None, workdir: Path | None = Non
     known = {
         path.name.partition(".")[0] for folder in folders for path in folder.glob("*") if path.name.endswith(ENDINGS)
     }
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    meant = f"did you mean {near[0]}? " if near else ""
-    raise NotFoundError("molecule", name, f"{meant}looked in {', '.join(map(str, folders))}")
+    raise NotFoundError("molecule", name, f"looked in {', '.join(map(str, folders))}", known)
 
 
 def find_beside(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from witness.declare.document import Document
 from witness.declare.source import Place, dotted
-from witness.errors import Problem
+from witness.errors import Problem, did_you_mean
 
 KINDS = ("convoy", "workflow", "expansion", "aspect")
 # Which list of parts each kind consists of; `advice` is how bd writes an aspect.
@@ -57,6 +57,37 @@ _SHAPE: dict[str, Any] = {
     "template": [_STEP],
     "aspects": [_LEG],
 }
+
+
+# What bd's reader, or a newer Gas Town's, knows beside these, by where it stands.
+_ALSO: Mapping[str, frozenset[str]] = {
+    "": frozenset(["vars", "advice", "pointcuts", "phase", "source", "title", "labels", "metadata", "squash"]),
+    "steps": frozenset(
+        [
+            "notes",
+            "type",
+            "priority",
+            "labels",
+            "metadata",
+            "depends_on",
+            "waits_for",
+            "assignee",
+            "expand",
+            "expand_vars",
+            "condition",
+            "children",
+            "gate",
+            "loop",
+            "on_complete",
+            "tags",
+            "target",
+            "agent",
+            "ephemeral",
+        ]
+    ),
+}
+# What decides who observes the polecat: a slip here would leave it unobserved.
+_OBSERVERS = "sidecars"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +149,53 @@ def check_formula(document: Document, *, strict: bool) -> list[Problem]:
     if kind == "convoy":
         problems += _check_convoy(document)
     return problems
+
+
+def unknown_keys(document: Document) -> tuple[list[Problem], list[Problem]]:
+    """(faults, warnings) about keys that nobody reads: faults where a slip would leave the polecat unobserved."""
+    faults: list[Problem] = []
+    warnings: list[Problem] = []
+    raw = document.raw
+    for place, table, known in _tables(document):
+        for key in table:
+            if key in known:
+                continue
+            here = document.source(*place, key)
+            if not here.line and isinstance(table[key], Mapping) and table[key]:
+                # [key.name] alone stands in the file.
+                here = replace(here, line=document.source(*place, key, next(iter(table[key]))).line)
+            near = did_you_mean(key, known)
+            if place[:2] == ("vars", _OBSERVERS):
+                faults.append(here.problem(f"unknown key; {near or 'known are ' + ', '.join(known)}"))
+            elif not place and (did_you_mean(key, ["vars", _OBSERVERS])):
+                faults.append(
+                    here.problem(f"unknown key; write [vars.{_OBSERVERS}] for the sidecars, [vars] for others")
+                )
+            else:
+                warnings.append(
+                    here.problem(" ".join(filter(None, ("unknown key, which nobody reads;", near))).rstrip(";"))
+                )
+    names = raw["vars"] if isinstance(raw.get("vars"), Mapping) else {}
+    if _OBSERVERS not in names:
+        faults += [
+            document.source("vars", name).problem(f"did you mean {_OBSERVERS}? as it is, nobody observes the polecat")
+            for name in names
+            if name.lower().rstrip("s") in ("sidecar", "side_car", "side-car") or name.lower() == _OBSERVERS
+        ]
+    return faults, warnings
+
+
+def _tables(document: Document) -> Iterator[tuple[Place, Mapping[str, Any], list[str]]]:
+    """Each table whose keys are known, with them."""
+    raw = document.raw
+    yield (), raw, [*_SHAPE, *_ALSO[""]]
+    for part, shape in (("steps", _STEP), ("template", _STEP), ("legs", _LEG), ("aspects", _LEG)):
+        for at, each in enumerate(_parts(document, part)):
+            yield (part, at), each, [*shape, *_ALSO["steps"]]
+    variables = raw.get("vars")
+    for name, each in variables.items() if isinstance(variables, Mapping) else ():
+        if isinstance(each, Mapping):
+            yield ("vars", name), each, ["default", "description", "required", "enum", "pattern", "type"]
 
 
 def _misshapen(document: Document, value: Any, shape: Any, place: Place) -> list[Problem]:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from witness.config.town import Town
 from witness.declare.document import Document, find_beside, find_formula, read_document
-from witness.declare.formula import Step, check_formula, formula_kind, formula_name, formula_texts, read_steps
+from witness.declare.formula import (
+    Step,
+    check_formula,
+    formula_kind,
+    formula_name,
+    formula_texts,
+    read_steps,
+    unknown_keys,
+)
 from witness.declare.source import Source
 from witness.declare.variables import SIDECARS, Variable, fill, placeholders, read_variables, resolve
 from witness.errors import DeclarationError, NotFoundError, Problem
@@ -25,6 +33,7 @@ class Molecule:
         declared: all variables, the parents' first, each overridden by its child.
         steps: the parents' steps, then its own; one with the same id takes its parent's place.
         parents: the files of all formulas that it extends, nearest first.
+        warnings: keys that nobody reads.
     """
 
     name: str
@@ -33,6 +42,7 @@ class Molecule:
     declared: Mapping[str, Variable] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     parents: tuple[Path, ...] = ()
+    warnings: tuple[Problem, ...] = ()
 
     @classmethod
     def load(
@@ -153,6 +163,9 @@ class _Reader:
             self.problems += error.problems
             return None
         self.problems += check_formula(document, strict=self._strict)
+        faults, warnings = unknown_keys(document)
+        # Of a formula that Gas Town has attached nobody here wrote the keys.
+        self.problems += faults if self._shipped else []
         declared: dict[str, Variable] = {}
         steps: list[Step] = []
         parents: list[Path] = []
@@ -163,13 +176,20 @@ class _Reader:
                 continue
             for key, variable in parent.declared.items():
                 declared.setdefault(key, variable)
+            warnings += parent.warnings
             steps += parent.steps
             parents += [parent.path, *parent.parents]
         own, problems = read_variables(document)
         self.problems += problems
         merged = _merge_steps(steps, read_steps(document))
         return Molecule(
-            formula_name(document), path, document, {**declared, **own}, merged, tuple(dict.fromkeys(parents))
+            formula_name(document),
+            path,
+            document,
+            {**declared, **own},
+            merged,
+            tuple(dict.fromkeys(parents)),
+            tuple(warnings),
         )
 
     def _parent(self, document: Document, at: int, name: str, chain: tuple[Path, ...]) -> Molecule | None:

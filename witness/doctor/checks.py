@@ -9,7 +9,7 @@ from pathlib import Path
 
 from witness.config.town import Town
 from witness.doctor import client_checks, leftover_checks, prerequisites, runtime, town_checks
-from witness.doctor.finding import Finding, Level, fault
+from witness.doctor.finding import Finding, Level, fault, note
 from witness.errors import WitnessError
 
 
@@ -21,13 +21,15 @@ class Examination:
         town: the town; None when none was found.
         start: where it was looked for.
         environ: the environment that counts.
-        real_gt: the next ``gt`` on PATH, None when there is none.
+        real_gt: Gas Town's ``gt`` on PATH, None when there is none.
+        other_gt: a ``gt`` on PATH that is neither Gas Town's nor ours; None when there is none.
     """
 
     town: Town | None
     start: Path
     environ: Mapping[str, str]
     real_gt: Path | None = None
+    other_gt: Path | None = None
 
 
 Check = Callable[[Town, Mapping[str, str]], Iterable[Finding]]
@@ -56,6 +58,14 @@ def examine(examination: Examination) -> list[Finding]:
     findings += prerequisites.check_agent(examination.environ)
     findings += client_checks.check_client(examination.start, examination.environ)
     findings += town_checks.check_place(examination.town, examination.start, examination.real_gt, examination.environ)
+    if examination.other_gt:
+        findings.append(
+            note(
+                "gt",
+                f"{examination.other_gt} is Graphite's gt: it gets what is no command of ours",
+                "where it comes first on PATH, call this program by its other name: gt-witness",
+            )
+        )
     town = examination.town
     if town is None:
         return findings

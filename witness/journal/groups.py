@@ -100,7 +100,10 @@ class GroupTable:
             return found[0]
         if ended and (last := self.last(name, rig)):
             return last
-        raise NotFoundError("polecat", target, "'gt polecat list' shows those that run")
+        known = {each for group in self.living() for each in (group.id.polecat, group.id.address)}
+        if ended:
+            known |= {each.id.polecat for each in self.last_of_each()}
+        raise NotFoundError("polecat", target, "'gt polecat list' shows those that run", known)
 
     def last(self, polecat: str, rig: str = "") -> Group | None:
         """The newest run of that name, living or ended."""

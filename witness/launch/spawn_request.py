@@ -102,6 +102,7 @@ class SpawnPlan:
     Args:
         mute: why a sidecar could never speak, by its name.
         found: what a sidecar will hold the agent to, by its name.
+        warnings: about the molecule, one line each.
         folder: the client's question about its folder that is to be answered beforehand; None for none.
     """
 
@@ -119,6 +120,7 @@ class SpawnPlan:
     mute: Mapping[str, str] = field(default_factory=dict)
     found: Mapping[str, str] = field(default_factory=dict)
     folder: FolderDialog | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def specs(self) -> tuple[SidecarSpec, ...]:
@@ -194,6 +196,7 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         {name: reason for name, reason in mute.items() if reason},
         {name: text for name, text in found.items() if text},
         folder,
+        tuple(map(str, molecule.warnings)) if molecule else (),
     )
 
 

@@ -56,7 +56,8 @@ class SpawnResult:
         agent: the agent's process.
         sidecars: the sidecars as recorded.
         channel: how its client is to record events and tell it something; not proven yet.
-        withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
+        withheld: one line for each declaration that does not count: the project's that nobody has trusted, and the
+            molecule's keys that nobody reads.
         mute: why a sidecar can never speak as it is declared, by its name.
         found: what a sidecar holds the agent to, by its name.
         accepted: the client's question about its folder that was answered beforehand, and where; empty for none.
@@ -145,7 +146,7 @@ class Spawner:
             started.agent,
             sidecars,
             choice,
-            prepared.sidecars.withheld,
+            (*prepared.sidecars.withheld, *prepared.warnings),
             prepared.mute,
             prepared.found,
             str(prepared.folder or ""),

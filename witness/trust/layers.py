@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 from collections.abc import Mapping
@@ -83,9 +82,7 @@ def is_type(folder: Path) -> bool:
 def unknown_type(name: str, town: Path | None, rig: str, workdir: Path | None) -> NotFoundError:
     """The error for a type that stands nowhere: it names those that do, and a near one first."""
     known = type_names(town, rig, workdir)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = (f"did you mean {near[0]}? " if near else "") + f"known types: {', '.join(known) or 'none'}"
-    return NotFoundError("sidecar type", name, hint)
+    return NotFoundError("sidecar type", name, f"known types: {', '.join(known) or 'none'}", known)
 
 
 def layers_of(
