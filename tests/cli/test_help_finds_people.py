@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.supervise.command import GT, gt
-from tests.towns import make_town, supervised
 from witness.cli.exec_real_gt import find_real_gt, is_graphite
 from witness.config.town import Town
 from witness.errors import did_you_mean
+from witness.testing import make_town, supervised
 
 PAUSE = shlex.join([sys.executable, "-c", "import signal; signal.pause()"])
 
