@@ -21,7 +21,7 @@ import time
 import traceback
 from pathlib import Path
 
-from tests.chaos import report
+from tests.chaos import clock, report
 from tests.chaos.faults import Faults
 from tests.chaos.invariants import Invariants
 from tests.chaos.probe import Probe
@@ -29,9 +29,9 @@ from tests.chaos.town import POLECATS, ChaosTown
 from witness.process.table import read_table
 
 # So many faults before everything is looked at.
-_BATCH = 60
+_BATCH = 100
 _REPORT = Path(__file__).parent.parent.parent / ".cache" / "chaos.json"
-_KEPT = ("PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL", "TERM")
+_KEPT = ("PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL", "TERM", "LD_PRELOAD", "CHAOS_CLOCK")
 _CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 
 
@@ -43,17 +43,19 @@ def own_mounts() -> bool:
     return bool(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) == 0)
 
 
-def chaos(seed: int, faults: int, kept: Path, path: Path, *, go_on: bool) -> int:
+def chaos(seed: int, faults: int, kept: Path, path: Path, *, go_on: bool, dated: bool) -> int:
     """One run; returns the number of broken invariants."""
     run = report.RunReport(f"{seed}-{os.getpid()}-{int(time.time())}", seed, report.commit())
     mount = own_mounts()
     if not mount:
         run.skipped.append("full disk: no mount namespace")
+    if not dated:
+        run.skipped.append("jumps of the clock: no compiler")
     base = Path(tempfile.mkdtemp(prefix="gt-chaos-"))
     dice = random.Random(seed)  # noqa: S311 - repeatable, on purpose
     began = time.monotonic()
     town = ChaosTown(base, mount)
-    blows, broken = Faults(town, dice), 0
+    blows, broken = Faults(town, dice, dated=dated), 0
     probe = Probe(town.town, town.facts)
     town.decoys["who asks the Witness"] = probe.identity()
     look = Invariants(town, blows, probe)
@@ -166,7 +168,13 @@ def main() -> int:
     parser.add_argument("--go-on", action="store_true", help="do not stop at the first broken invariant")
     given = parser.parse_args()
     leave_environment()
-    return 1 if chaos(given.seed, given.faults, given.keep, given.report, go_on=given.go_on) else 0
+    words = [sys.executable, "-m", "tests.chaos", *sys.argv[1:], "--seed", str(given.seed)]
+    dated = clock.with_own_date(words)
+    try:
+        broken = chaos(given.seed, given.faults, given.keep, given.report, go_on=given.go_on, dated=dated)
+    finally:
+        clock.forget()
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

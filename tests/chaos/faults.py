@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.chaos import clock
 from tests.chaos.town import BARE, POLECATS, ChaosTown, Command, identity, kill, nudge_numbers
 from tests.programs import Identity, alive
 from tests.safety.poison import FILES, POISON, remove
@@ -43,6 +44,7 @@ class Faults:
     Args:
         town: whom they befall.
         dice: draws them.
+        dated: whether the date of the town's processes can be moved.
         done: how many of each there were.
         story: what was done, with its time, for whoever repeats it.
         stopped: processes that stand still, and since when.
@@ -54,6 +56,7 @@ class Faults:
 
     town: ChaosTown
     dice: random.Random
+    dated: bool = False
     done: Counter[str] = field(default_factory=Counter)
     story: list[str] = field(default_factory=list)
     stopped: dict[Identity, tuple[str, float]] = field(default_factory=dict)
@@ -93,7 +96,9 @@ class Faults:
 
     def _living(self) -> list[tuple[Group, list[Member]]]:
         if time.monotonic() - self._looked > 0.5:
-            self._groups, self._looked = self.town.living(), time.monotonic()
+            # With a full disk the journal may not be had; then it is those of before whom it befalls.
+            with contextlib.suppress(WitnessError):
+                self._groups, self._looked = self.town.living(), time.monotonic()
         return self._groups
 
     def _group(self) -> Group | None:
@@ -188,15 +193,13 @@ class Faults:
         return self._signal(_identity(self.dice.choice(lookers))) if lookers else ""
 
     def kill_tmux(self) -> str:
-        found = self._member("reaper")
-        if not found:
-            return ""
-        table = read_table()
-        row = table.get(found[1][0])
+        return self._signal(self._tmux_server())
+
+    def _tmux_server(self) -> Identity | None:
+        found, table = self._member("reaper"), read_table()
+        row = table.get(found[1][0]) if found else None
         server = table.get(row.parent) if row else None
-        if server is None or not server.name.startswith(b"tmux"):
-            return ""
-        return self._signal(_identity(server.process))
+        return _identity(server.process) if server and server.name.startswith(b"tmux") else None
 
     # -- standstill ---------------------------------------------------------------------------------------------------
 
@@ -207,6 +210,10 @@ class Faults:
     def stop_fork_server(self) -> str:
         process = self.town.nursery()
         return self._signal(_identity(process), signal.SIGSTOP, "fork server") if process else ""
+
+    def stop_tmux(self) -> str:
+        server = self._tmux_server()
+        return self._signal(server, signal.SIGSTOP, "tmux") if server else ""
 
     def stop_member(self) -> str:
         found = (
@@ -225,7 +232,7 @@ class Faults:
             if everybody or time.monotonic() - since > 0.2 + self.dice.random():
                 kill(who, signal.SIGCONT)
                 del self.stopped[who]
-                if of in ("witness", "fork server"):
+                if of in ("witness", "fork server", "tmux"):
                     self.still.append((since, time.monotonic()))
 
     # -- commands that die half-way -----------------------------------------------------------------------------------
@@ -281,8 +288,7 @@ class Faults:
     def whole_command(self) -> None:
         """Something ordinary beside the faults: no fault itself."""
         if self.dice.random() < 0.6:
-            with contextlib.suppress(WitnessError):  # the journal is in the state that we have put it into
-                self.nudge()
+            self.nudge()
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -363,6 +369,13 @@ class Faults:
         (self.town.disk / "full").unlink(missing_ok=True)
         self._full_until = 0.0
 
+    def clock_jumps(self) -> str:
+        """By a second, minutes or hours, further or back."""
+        if not self.dated:
+            return ""
+        seconds = self.dice.choice([-1, 1]) * self.dice.choice([1, 30, 400, 3600, 8 * 3600])
+        return f"{seconds} s, {clock.jump(seconds)} s off"
+
     def age_claims(self, older_than: float = 0.0) -> str:
         """Five minutes pass for every claim: whoever holds one is taken for dead.
 
@@ -419,6 +432,8 @@ _WEIGHTS: dict[Callable[[Faults], str], float] = {
     Faults.poison_shared_file: 7,
     Faults.remove_tmux_socket: 0.3,
     Faults.fill_disk: 1.5,
+    Faults.clock_jumps: 2,
+    Faults.stop_tmux: 0.7,
 }
 
 __all__ = ["Command", "Faults", "identity"]
