@@ -179,13 +179,18 @@ def test_a_block_of_no_type() -> None:
 
 def test_the_minimal_prompt() -> None:
     text = minimal_prompt(
-        "You are toast.", "Fix <sum>.", polecat="main/toast", sidecars=["specs", "scope"], more=[Block("context", "c")]
+        "You are toast.",
+        'Fix <sum>, say "it\'s done".',
+        polecat="main/toast",
+        sidecars=["specs", "scope"],
+        more=[Block("context", "c")],
     )
     assert [block.type for block in parse(text)] == ["role", "tools", "context", "objective"]
     assert SIDECAR_FRAME in parse(text)[1].content
     assert 'ask if you need more: gt ask main/toast/specs "your question"' in parse(text)[1].content
     assert "do not open a huge file: gt distill --artifact" in parse(text)[1].content
-    assert parse(text)[3].content == "Fix <sum>."
+    assert parse(text)[3].content == 'Fix <sum>, say "it\'s done".'
+    assert 'Fix &lt;sum&gt;, say "it\'s done".' in text, "quotes stay quotes"
     assert lint(text) == []
 
 

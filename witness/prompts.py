@@ -311,7 +311,9 @@ def minimal_prompt(
         tools.append('do not open a huge file: gt distill --artifact PATH --question "your question" --json')
     if tools:
         blocks.append(Block("tools", "\n".join(tools)))
-    return render(sorted(blocks, key=lambda block: TYPES.index(block.type) if block.type in TYPES else len(TYPES)))
+    text = render(sorted(blocks, key=lambda block: TYPES.index(block.type) if block.type in TYPES else len(TYPES)))
+    # No value of an attribute is here, so quotes can stay what they are: an agent copies them into its commands.
+    return text.replace("&quot;", '"').replace("&apos;", "'")
 
 
 # Looking for what was probably not meant in a prompt of typed blocks.

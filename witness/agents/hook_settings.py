@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,13 @@ def session_settings(*, as_string: bool = False) -> dict[str, Any]:
     """
     dialect = CLAUDE_AS_STRING if as_string else DIALECTS["claude"]
     return {"hooks": {event: dialect.entries(event) for event in dialect.events}}
+
+
+def readable(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The settings of a session that may read one file outside of its folder without asking a person."""
+    permissions = dict(settings.get("permissions", {}))
+    permissions["allow"] = [*permissions.get("allow", []), f"Read(/{path})"]
+    return {**settings, "permissions": permissions}
 
 
 def install(path: Path | str, client: str = "claude") -> bool:

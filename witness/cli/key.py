@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import click
 
@@ -10,6 +11,7 @@ from witness.config.keys import find_key, write_key
 from witness.config.settings import Settings, load_settings
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
+from witness.launch.town_witness import ask, witness_process
 
 
 @click.group()
@@ -25,6 +27,11 @@ def set_key() -> None:
     """Keep a key for all your towns; it is asked for without being shown, or read from standard input."""
     text = click.prompt("API key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.read()
     click.echo(f"written: {write_key(str(text))}")
+    with suppress(WitnessError):  # outside of a town there is nobody to tell
+        town = Town.find()
+        # Whoever else may have bound its socket gets no key.
+        if witness_process(town) and ask(town, {"op": "key", "key": str(text).strip()}, 5.0):
+            click.echo("the running Witness has it: sidecars that start from now on use it")
 
 
 @key.command()

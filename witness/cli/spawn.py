@@ -23,12 +23,14 @@ from witness.cli.scope_options import Scope, with_scope
 from witness.cli.tables import PLACES
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
+from witness.files import read_bytes
 from witness.launch.spawn_request import SpawnRequest
 from witness.state.first_sight import PATIENCE, FirstSight, Sight, first_sight
 from witness.supervise.spawn import SpawnResult
 
 # What `timeout`, a shutdown and a closed terminal send; Ctrl-C is an exception of Python's own.
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_LARGEST_TASK = 1 << 20
 
 
 def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -65,7 +67,7 @@ def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     help="type[:argument] by comma; beats the molecule's.",
 )
 @click.option("--var", "variables", multiple=True, callback=_variables, metavar="K=V", help="A molecule variable.")
-@click.option("--task", default="", help="What is to be done, as text.")
+@click.option("--task", default="", help="What is to be done, as text; @FILE reads it, - reads standard input.")
 @click.option("--issue", default="", metavar="ID|FILE", help="What is to be done, as an issue's file or id.")
 @click.option(
     "--agent", default="", shell_complete=agents, metavar="CMD", help="The agent's command (default: claude)."
@@ -103,6 +105,7 @@ def spawn(
 
     It returns when the agent shows its prompt, works, waits at a dialog or has ended; after 10 s at the latest.
     """
+    task = _task_text(task)
     if task and issue:
         raise UsageError("--task and --issue both say what is to be done: give one of them")
     from sidecars.observer.factory import prospects
@@ -141,6 +144,33 @@ def spawn(
         _tell_sight(spawned, sight)
     if sight and sight.saw is Sight.ENDED:
         raise WitnessError(f"{spawned.group.address} {sight.ended}: see gt peek {spawned.group.polecat}")
+
+
+def _task_text(given: str) -> str:
+    """The task that ``--task`` means: its own words, those of a file (``@FILE``) or of standard input (``-``).
+
+    Raises:
+        UsageError: it cannot be read, or is no text.
+    """
+    if given != "-" and not given.startswith("@"):
+        return given
+    try:
+        if given == "-":
+            data = sys.stdin.buffer.read(_LARGEST_TASK + 1)
+        else:
+            data = read_bytes(given[1:], _LARGEST_TASK, follow=True, owners=())
+        if len(data) > _LARGEST_TASK:
+            raise UsageError(f"--task {given}: larger than {_LARGEST_TASK} bytes: give it as --issue FILE")
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--task {given}: not UTF-8 text") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"--task {given}: no such file; words that begin with @ want a blank before it") from error
+    except OSError as error:
+        raise UsageError(f"--task {given}: {error}") from error
+    if not text.strip() or "\0" in text:
+        raise UsageError(f"--task {given}: {'holds a NUL character' if text.strip() else 'it is empty'}")
+    return text
 
 
 def _at_terminal() -> bool:

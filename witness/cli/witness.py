@@ -8,6 +8,8 @@ import click
 
 from witness.api import Witness
 from witness.cli.context import ask_for_force, print_json
+from witness.config.keys import exported_only
+from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import UsageError
 
@@ -54,6 +56,7 @@ def status(as_json: bool) -> None:
         print_json(found)
     elif found["running"]:
         click.echo(f"the Witness runs (pid {found.get('pid')}), {found.get('groups')} groups, town {found['town']}")
+        click.echo(f"  version {found.get('version', 'unknown')}, key for models: {found.get('key') or 'none'}")
     else:
         click.echo(f"no Witness runs in {found['town']}: 'gt witness start'")
 
@@ -91,6 +94,8 @@ def install(kind: str | None, write: bool) -> None:
         raise UsageError("say by what: --cron, --systemd or --launchd")
     town = Town.find()
     made = service_units.unit(town, kind)
+    if exported_only(load_settings(town.root)):
+        click.echo("gt: your key is exported only, and no unit sees that: write it with 'gt key set'", err=True)
     if not write:
         click.echo(made.text, nl=False)
         click.echo(f"# into {made.path or 'your crontab'}; then: {made.enable}", err=True)

@@ -60,6 +60,33 @@ def find_key(settings: Settings, environ: Mapping[str, str] | None = None) -> st
     return read_key(path) if path.is_file() else ""
 
 
+def exported_only(settings: Settings) -> bool:
+    """Whether the caller's environment alone has the key, so that nobody who is started otherwise finds it."""
+    elsewhere = settings.key_file or settings.key_command or user_key_file().is_file()
+    return bool(exported_key(settings)) and not elsewhere
+
+
+def key_origin(settings: Settings, given: str = "") -> str:
+    """Where a sidecar's key comes from, in words that show nothing of it; empty where there is none.
+
+    Args:
+        settings: the town's.
+        given: the one that the Witness holds in memory.
+
+    Raises:
+        UsageError: as ``find_key``.
+    """
+    if given:
+        return "given by a spawn or gt key set"
+    if not find_key(settings):
+        return ""
+    if exported_key(settings):
+        return f"exported as {settings.key_env}"
+    if settings.key_file:
+        return f"key_file {settings.key_file}"
+    return "key_command" if settings.key_command else str(user_key_file())
+
+
 def read_key(path: Path) -> str:
     """The key in a file that is its user's alone.
 

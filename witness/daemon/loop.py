@@ -19,10 +19,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from witness import __version__
 from witness.clock import Clock, SystemClock
+from witness.config.keys import key_origin
 from witness.config.town import Town
 from witness.daemon.request_server import AskedPatrol, Caller
-from witness.errors import JournalError, JournalMovedError, WitnessError
+from witness.errors import JournalError, JournalMovedError, UsageError, WitnessError
 from witness.files import clear_place
 from witness.ipc.jsonlines import RequestServer
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
@@ -362,7 +364,13 @@ class Daemon:
                 caller.patrols.append(AskedPatrol(checked, outcome, set(self._nukes)))
             case "status":
                 groups = self._journal.groups.living()
-                answer = {"pid": os.getpid(), "groups": len(groups), "watched": len(self._watched)}
+                answer = {
+                    "pid": os.getpid(),
+                    "groups": len(groups),
+                    "watched": len(self._watched),
+                    "version": __version__,
+                    "key": self._key_origin(),
+                }
                 self._callers.tell(caller, answer)
             case "stop":
                 self._callers.tell(caller, {"ok": True})
@@ -374,6 +382,12 @@ class Daemon:
     def _take_key(self, request: dict[str, Any]) -> None:
         """A key that the caller has exported: kept in memory, for the sidecars that are started from now on."""
         self._reconciler.nursery.key = str(request.get("key") or "") or self._reconciler.nursery.key
+
+    def _key_origin(self) -> str:
+        try:
+            return key_origin(self._reconciler.observer.settings(""), self._reconciler.nursery.key)
+        except UsageError as error:
+            return f"none: {error}"
 
     def _answer_waiting(self) -> None:
         for caller in self._callers:

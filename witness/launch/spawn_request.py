@@ -326,7 +326,8 @@ def _agent(command: str, workdir: Path) -> tuple[tuple[str, ...], list[Problem]]
 
 _LARGEST_ISSUE = 256 * 1024
 _BD_SECONDS = 10.0
-# A task of this length is work for the prompt itself; a longer one is better read from its file.
+# A longer task is read from a file: the kernel takes no argument of more than 128 KiB, and no window needs it twice.
+LONGEST_TASK = 16 * 1024
 _FINISH = "When it is finished, run `gt done`."
 
 
@@ -342,20 +343,27 @@ class Task:
     text: str = ""
     source: str = ""
 
-    def prompt(self, group: GroupId, sidecars: Sequence[str], memory: str = "") -> str:
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a text that has to be read from a file."""
+        return not self.source and len(self.text.encode("utf-8", "surrogateescape")) > LONGEST_TASK
+
+    def prompt(self, group: GroupId, sidecars: Sequence[str], memory: str = "", file: str = "") -> str:
         """The minimal prompt of a polecat with this task; empty when it has none.
 
         Args:
             group: who it is.
             sidecars: names of those it may ask.
             memory: its briefing, framed as data already; empty when none.
+            file: where a long task was written to.
         """
         if not self.text and not memory:
             return ""
-        objective = f"Do what {self.source} asks; read it first." if self.source else self.text
+        source = self.source or file
+        objective = f"Do what {source} asks; read it first." if source else self.text.strip()
         prompt = minimal_prompt(
             f"You are {group.polecat}, a coding agent working alone in this directory.",
-            f"{objective} {_FINISH}".strip(),
+            f"{objective}\n\n{_FINISH}".strip(),
             polecat=group.address,
             sidecars=sidecars,
         )

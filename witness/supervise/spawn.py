@@ -15,7 +15,7 @@ from witness.agents.channels import Choice, choose
 from witness.agents.client_extensions import VARIABLE as PLUGIN_FOLDERS
 from witness.agents.client_extensions import make_mod, other_folders
 from witness.agents.clients import Channel, client_for
-from witness.agents.hook_settings import session_settings
+from witness.agents.hook_settings import readable, session_settings
 from witness.config.keys import exported_key
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.files import replace_file
@@ -218,7 +218,12 @@ class Spawner:
             briefing = opened.briefing
             environment |= opened.environment
             client_settings = opened.settings(client_settings)
-        prompt = prepared.task.prompt(prepared.group, [spec.name for spec in prepared.specs], briefing)
+        file = run_dir / "task.md" if prepared.task.is_long else None
+        if file:
+            replace_file(file, prepared.task.text, durable=False, below=run_dir.parent)
+            client_settings = readable(client_settings, file)
+        names = [spec.name for spec in prepared.specs]
+        prompt = prepared.task.prompt(prepared.group, names, briefing, str(file or ""))
         argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt)
         tmux: Tmux = self._reconciler.tmux
         run, cgroup = prepared.group.run, self._contain(prepared)
