@@ -31,6 +31,7 @@ class Use:
         module: the command is a module of Python.
         placeholder: what is replaced in its command.
         takes_code: it runs what comes by its standard input.
+        code: the program that stands in its words, None when it is none or not known.
     """
 
     opened: list[Word] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Use:
     module: bool = False
     placeholder: str = ""
     takes_code: bool = False
+    code: str | None = None
 
 
 class _Reading:
@@ -180,6 +182,7 @@ class _Reading:
         elif kind == "put":
             use.placeholder = value.text or "{}"
         else:
+            use.code = value.text if kind == "code" else use.code
             use.unsure |= kind == "maybe"
             use.away |= kind == "away"
             self.marks.add(kind)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from sidecars.syntax.arguments import Use, use_of
+from sidecars.syntax.python_effects import effects_of
 from sidecars.syntax.scope import Found, Ran, Scope
 from sidecars.syntax.streams import Input
 from sidecars.syntax.words import UNKNOWN, Word, literal
@@ -21,6 +22,7 @@ _CARRIERS = frozenset(
     conda mamba micromamba direnv pnpm npm yarn pipx
     """.split()  # noqa: SIM905 - a list of words
 )
+_PYTHONS = frozenset(["python", "python2", "python3", "pypy", "pypy3", "py"])
 # The shell's own commands: no program runs.
 _BUILTINS = frozenset(
     """
@@ -98,6 +100,11 @@ class Commands:
             scope.variables = dict.fromkeys(scope.variables)
         if use.takes_code and name in _SHELLS and given.code is not None:
             use.line = literal(given.code)
+        if name in _PYTHONS and (code := given.code if use.takes_code else use.code):
+            effects = effects_of(code)
+            inner.files(self._found, map(literal, effects.opened), map(literal, effects.written))
+            for path, text in effects.texts:
+                inner.text(self._found, literal(path), text)
         if use.line is not None:
             own = inner.shell()
             if use.line.text is not None:

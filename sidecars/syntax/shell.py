@@ -28,6 +28,7 @@ _BACKSLASH_BODY = re.compile(rb"(<<-?[^\n<][^\n]*\n[ \t]*)\\")
 _MOST_COMMANDS = 2_000
 # Their failure is an answer, so that ``A && B`` may well leave out B.
 _ASKS = frozenset("[ test false grep egrep fgrep rg ag diff cmp which type command hash pgrep kill ping".split())  # noqa: SIM905
+_ANSWERS = frozenset("grep egrep fgrep zgrep rg ag diff cmp colordiff".split())  # noqa: SIM905
 _COMPOSED = frozenset(["list", "pipeline", "negated_command"])
 _NESTS = frozenset(["list", "compound_statement", "subshell", "if_statement", "case_statement"])
 
@@ -70,6 +71,12 @@ def read_shell(line: str) -> ShellReading:
         scope.folder,
         tuple(found.ran),
     )
+
+
+def read_answered(line: str) -> ShellReading:
+    """What a line has surely done that ended with status 1: with ``diff`` or ``grep`` that is an answer, no failure."""
+    reading = read_shell(line)
+    return reading if len(reading.ran) == 1 and _ANSWERS.issuperset(reading.tools) else ShellReading()
 
 
 class _Walk:

@@ -17,6 +17,7 @@ _GENERATED = re.compile(
     r"node_modules|bower_components|jspm_packages|__pycache__|\.(venv|tox|nox|eggs|mypy_cache|ruff_cache|pytest_cache"
     r"|hypothesis|gradle|next|nuxt|svelte-kit|turbo|parcel-cache|terraform|dart_tool|pnpm-store|ipynb_checkpoints)"
 )
+_IN_GENERATED = re.compile(rf"(?:^|/)(?:{_GENERATED.pattern})/")
 # The files by which tools mark such trees themselves (bford.info/cachedir; PEP 405).
 MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 # What editors keep beside a file while it is open.
@@ -52,6 +53,11 @@ class State:
     @property
     def stamp(self) -> int:
         return self.signature >> 16
+
+
+def in_generated_tree(path: str) -> bool:
+    """Whether a file lies in a tree that tools fill, by the tree's name."""
+    return _IN_GENERATED.search(path) is not None
 
 
 def signature(status: os.stat_result) -> Signature:

@@ -39,15 +39,22 @@ def _told(found: Sequence[Definition] | None) -> Iterator[Definition]:
             yield each
 
 
+def _kin(path: str, text: str) -> str:
+    """Whose functions a file can call: those of its language, and of what is compiled to it."""
+    language = language_of(path, text) or ""
+    return "script" if language in ("javascript", "typescript", "tsx") else language
+
+
 def offered(path: str, text: str) -> dict[str, str]:
-    """What a file offers to others: folded name → NAME in PATH.
+    """What a file offers to others of its language: LANGUAGE:folded name → NAME in PATH.
 
     Args:
         path: of the file, as it is told.
         text: of the file.
     """
     found = [each for each in _told(definitions(path, text)) if each.public]
-    return {fold(each.name): f"{each.name} in {path}" for each in found}
+    kin = _kin(path, text)
+    return {f"{kin}:{fold(each.name)}": f"{each.name} in {path}" for each in found}
 
 
 def defined_anew(written: tuple[str, ...], text: str, names: Mapping[str, str]) -> Iterator[tuple[Definition, str]]:
@@ -61,10 +68,11 @@ def defined_anew(written: tuple[str, ...], text: str, names: Mapping[str, str]) 
         text: as far as it is new.
         names: from ``offered``.
     """
-    if names.keys().isdisjoint(map(fold, _WORD.findall(text))):
+    kin = _kin(written[0], text) if written else ""
+    if names.keys().isdisjoint(f"{kin}:{fold(word)}" for word in _WORD.findall(text)):
         return
     for each in _told(new_definitions(written, text)):
-        home = names.get(fold(each.name))
+        home = names.get(f"{kin}:{fold(each.name)}")
         if home and home.rpartition(" in ")[2] not in written and not _calls(written, text, each, home):
             yield each, home
 

@@ -94,6 +94,10 @@ _NOWHERE = re.compile(
 )
 _NAMED = re.compile(r"(?:\w+\s+){0,3}(?:code|modules?|packages?|files?|folder|directory)?\s*\(?(?=`)", re.IGNORECASE)
 _MORE = re.compile(r"\s*(?:,|and|or|,\s*and|,\s*or|/|&)\s+(?:in\s+|the\s+)*(?=`)", re.I)
+_A_FILE = re.compile(r"[\w./-]*\.\w{1,5}")
+_TURN = re.compile(
+    r"[^.;,]{0,40}[,;]\s*(?:and\s+)?(?:never|no|not(?!\s+even)|instead|do\s+not|don['’]t)\b", re.IGNORECASE
+)
 _PATH = re.compile(r"[\w.@*~-]*[/*][\w./@*{},\[\]-]*|\.?[\w-]+\.\w{1,5}|__\w+__(?:\.py)?|\w+")
 
 
@@ -193,6 +197,8 @@ class _Spots:
             named, end = _named(self._text, found.end(), self._marks)
             if not named or self.holds(found.start()):
                 continue
+            if not excepts and _A_FILE.fullmatch(named[0]) and _TURN.match(self._text, end):
+                continue  # "raise what stands in `errors.py`, never …": where the right thing is, not where it holds
             self.spots.append((found.start(), end))
             if named == ("",):
                 continue

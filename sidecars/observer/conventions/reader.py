@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sidecars.observer.conventions.places import Places
+from sidecars.observer.conventions.polarity import ALLOWS
 from sidecars.observer.conventions.sentences import sentences
 from sidecars.observer.conventions.statements import Said, said_in
-from sidecars.observer.conventions.vocabulary import ALLOWS
 from sidecars.type_reader.sidecar_type import Rule
 
 # Where projects write down how they work.

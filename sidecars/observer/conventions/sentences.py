@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from sidecars.observer.conventions.vocabulary import Polarity, of_label, of_sign
+from sidecars.observer.conventions.polarity import Polarity, of_label, of_sign
 
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")

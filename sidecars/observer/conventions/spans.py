@@ -6,8 +6,9 @@ import re
 import shlex
 from dataclasses import dataclass
 
+from sidecars.observer.conventions.vocabulary import rule_for
 from sidecars.syntax.program_table import grammar
-from sidecars.type_reader.sidecar_type import Confidence, Rule
+from sidecars.type_reader.sidecar_type import Rule
 
 _WRITERS = ("Edit", "Write", "NotebookEdit")
 _BY_HAND = re.compile(r"\bby\s+hand\b|\bmanual(?:ly)?\b|\bhand[- ]edit|\bdirectly\b|\bgenerated\b|\byourself\b", re.I)
@@ -39,6 +40,13 @@ _KEYWORDS = frozenset(
     extern register volatile inline alert debugger
     """.split()  # noqa: SIM905 - a list of words
 )
+# What else a piece of code may begin with, where it is words alone.
+_BEGIN = frozenset(
+    "as new import from except catch raise throw return export class def func fn type const if for not is".split()  # noqa: SIM905
+)
+_SIGN = re.compile(r"\.\.\.|\w+|[^\w\s]")
+_MOST_SIGNS = 16
+_SQL = re.compile(r"(?i)(?:select|delete|insert|update|drop|truncate|alter|create|grant|union|order\s+by)\b")
 # Where a short flag belongs, by what the sentence speaks of.
 _SHORT_FLAGS = (
     (re.compile(r"snapshot", re.I), "jest|vitest|ava|react-scripts|playwright|npm|pnpm|yarn|bun"),
@@ -67,10 +75,6 @@ class Found:
     is_path: bool = False
 
 
-def _rule(**given: object) -> Rule:
-    return Rule(name="x", say="x", confidence=Confidence.HIGH, shipped=True, **given)  # type: ignore[arg-type]
-
-
 def rules_of_span(inner: str, sentence: str, start: int, end: int) -> Found | None:
     """The rules by which a span's thing is found; None when it is not known what it is.
 
@@ -97,26 +101,73 @@ def rules_of_span(inner: str, sentence: str, start: int, end: int) -> Found | No
 
 def _of_flag(text: str, sentence: str) -> tuple[Rule, ...]:
     if text.startswith("--"):
-        return (_rule(runs=(f"* {_flags(text)}",)),)
+        return (rule_for(runs=(f"* {_flags(text)}",)),)
     program = next((each for expression, each in _SHORT_FLAGS if expression.search(sentence)), None)
-    return (_rule(runs=(f"{program} {_flags(text)}",)),) if program else ()
+    return (rule_for(runs=(f"{program} {_flags(text)}",)),) if program else ()
 
 
 def _in_a_file(text: str) -> tuple[Rule, ...]:
     """How a text stands in a file: as a comment, a name, an import, a sign."""
     if _DIRECTIVE.fullmatch(text):
         comment = re.escape(text.lstrip("#/*- ")).replace(r"\ ", r"\s*")
-        return (_rule(writes=("**",), comments=comment),)
+        return (rule_for(writes=("**",), comments=comment),)
     if _NAME.fullmatch(text):
-        return _code(text)
+        return rules_of_code(text)
     if found := _IMPORT.fullmatch(text):
         module = r"[\w.]+" if found[1] in ("x", "X", "module", "foo") else re.escape(found[1] or "")
         what = r"\*" if found[2] == "*" else r"\w" if found[2] in ("x", "X", "foo") else re.escape(found[2])
         start = rf"from[ \t]+{module}[ \t]+" if found[1] else ""
-        return (_rule(writes=("**",), code=rf"^[ \t]*{start}import[ \t]+{what}"),)
+        return (rule_for(writes=("**",), code=rf"^[ \t]*{start}import[ \t]+{what}"),)
     if len(text) >= 2 and not re.search(r"\w", text):
-        return (_rule(writes=("**",), code=rf"(?<![=!<>&|+*/-]){re.escape(text)}(?![=<>&|+*/-])"),)
-    return ()
+        return (rule_for(writes=("**",), code=rf"(?<![=!<>&|+*/-]){re.escape(text)}(?![=<>&|+*/-])"),)
+    return _piece(text)
+
+
+def _piece(text: str) -> tuple[Rule, ...]:
+    """A piece of code, as ``interface{}``, ``as any`` or ``catch (e) {}``: sign by sign, however it is set out."""
+    signs = _SIGN.findall(text)
+    if not 2 <= len(signs) <= _MOST_SIGNS or not any(each[0].isalpha() for each in signs):
+        return ()
+    known = signs[0] in _KEYWORDS | _BEGIN or _SQL.match(text) is not None
+    worded = all(each.replace("_", "").isalnum() for each in signs)
+    if not known and (worded or "/" in signs or text.startswith(("<", "-"))):
+        return ()
+    parts = []
+    for before, sign, behind in zip(["", *signs], signs, [*signs[1:], ""], strict=False):
+        if sign in ("...", "…"):
+            parts.append(r"[^\n]*?")
+        elif len(sign) == 1 and sign.isalpha() and (before in ("(", ",", "[") or behind in (")", ",", "]")):
+            parts.append(r"\w+")  # a name that stands for any
+        else:
+            parts.append((r"\b" if sign[0].isalnum() else "") + re.escape(sign) + (r"\b" if sign[-1].isalnum() else ""))
+    expression = r"\s*".join(parts)
+    if _SQL.match(text):  # it stands in files of its own, and in the texts of all languages
+        return (rule_for(writes=("**",), text=rf"(?i)^(?![ \t]*(?:#|//|--|\*))[^\n]*?{expression}"),)
+    if "'" in text or '"' in text:
+        return (rule_for(writes=("**",), text=expression),)
+    return (rule_for(writes=("**",), code=expression),)
+
+
+def imports_of(name: str, *, whole: bool = False) -> tuple[Rule, ...]:
+    """The rules that find the import of a module, a package or what lies below it.
+
+    Args:
+        name: as it is imported; ``*`` stands for any part of it.
+        whole: what lies below it is another.
+    """
+    escaped = re.escape(name).replace(r"\*", r"[\w./@-]*")
+    below = "" if whole else r"(?:/[^'\"\n]*)?"
+    imported = (
+        rf"^[ \t]*from[ \t]+{escaped}(?![\w-])|"
+        rf"^[ \t]*import[ \t]+(?:[\w.]+(?:[ \t]+as[ \t]+\w+)?,[ \t]*)*{escaped}(?![\w-])|"
+        rf"^[ \t]*(?:pub[ \t]+)?use[ \t]+{escaped}\b|^[ \t]*import[ \t]+static[ \t]+{escaped}\b|"
+        rf"\b(?:from|import|require)\b\s*\(?\s*['\"]{escaped}{below}['\"]"
+    )
+    of_go = rf'^[ \t]*(?:import[ \t]+)?(?:[\w.]+[ \t]+)?"(?:[^"\s]+/)?{escaped}(?:/[^"\s]*)?"[ \t]*$'
+    return (
+        rule_for(writes=("**",), text=imported, code=r"\b(?:import|from|require|use)\b"),
+        rule_for(writes=("*.go",), text=of_go),
+    )
 
 
 def _flags(flag: str) -> str:
@@ -134,7 +185,7 @@ def _command(text: str, sentence: str) -> tuple[Rule, ...]:
     if len(words) == 1:
         if not known or words[0] in _KEYWORDS or not _RUN.search(sentence):
             return ()
-        return (_rule(runs=(words[0],)),)
+        return (rule_for(runs=(words[0],)),)
     if not known and not (_RUN.search(sentence) and all(re.fullmatch(r"[\w.:@/=-]+", word) for word in words)):
         return ()
     parts = [words[0]]
@@ -149,7 +200,7 @@ def _command(text: str, sentence: str) -> tuple[Rule, ...]:
         else:
             plain = False
             parts.append("@" + shlex.quote(word).strip("'"))
-    return (_rule(runs=(" ".join(parts),)),)
+    return (rule_for(runs=(" ".join(parts),)),)
 
 
 def _path(text: str, sentence: str) -> tuple[Rule, ...]:
@@ -158,12 +209,14 @@ def _path(text: str, sentence: str) -> tuple[Rule, ...]:
         return _not_changed(path, sentence)
     if _COMMIT.search(sentence):
         word = path.rstrip("/")
-        return (_rule(runs=(f"git add @{word}|*/{word}|./{word}|{word}/*", f"git commit @{word}|*/{word}|{word}/*")),)
+        return (
+            rule_for(runs=(f"git add @{word}|*/{word}|./{word}|{word}/*", f"git commit @{word}|*/{word}|{word}/*")),
+        )
     if re.search(r"\b(?:to|into|in|from)\s+`[^`]*" + re.escape(text), sentence):
-        return (_rule(creates=(path,)),) if _NEW_FILES.search(sentence) else ()
+        return (rule_for(creates=(path,)),) if _NEW_FILES.search(sentence) else ()
     if _MADE.search(sentence) and not path.endswith("/"):
-        return (_rule(creates=(path,)),)
-    return (_rule(opens=(path,)),) if _READ.search(sentence) else ()
+        return (rule_for(creates=(path,)),)
+    return (rule_for(opens=(path,)),) if _READ.search(sentence) else ()
 
 
 def _not_changed(path: str, sentence: str) -> tuple[Rule, ...]:
@@ -171,16 +224,16 @@ def _not_changed(path: str, sentence: str) -> tuple[Rule, ...]:
         place = re.escape(re.split(r"[*?\[{]", path)[0])
         redirected = rf">\s*['\"]?(?:\./)?{place}"
         return (
-            _rule(tools=_WRITERS, writes=(path,)),
-            _rule(tools=("Bash",), writes=(path,), runs=(f"{_EDITORS} @*{path.rstrip('/*')}*",)),
-            _rule(tools=("Bash",), writes=(path,), command=redirected),
+            rule_for(tools=_WRITERS, writes=(path,)),
+            rule_for(tools=("Bash",), writes=(path,), runs=(f"{_EDITORS} @*{path.rstrip('/*')}*",)),
+            rule_for(tools=("Bash",), writes=(path,), command=redirected),
         )
     if _EXISTING.search(sentence):
-        return (_rule(changes=(path,)),)
-    return (_rule(writes=(path,)),)
+        return (rule_for(changes=(path,)),)
+    return (rule_for(writes=(path,)),)
 
 
-def _code(text: str) -> tuple[Rule, ...]:
+def rules_of_code(text: str) -> tuple[Rule, ...]:
     """A name in code, however it comes in: imported, called, or as it stands."""
     base = text.strip().removesuffix("()").removesuffix("(...)").removesuffix("(")
     called = text != base
@@ -188,26 +241,19 @@ def _code(text: str) -> tuple[Rule, ...]:
     escaped = re.escape(base)
     before = r"(?<![\w.$@])" if not base.startswith((".", "@")) else ""
     if base.endswith("!"):
-        return (_rule(writes=("**",), code=before + escaped),)
+        return (rule_for(writes=("**",), code=before + escaped),)
     if base.startswith("@"):
-        return (_rule(writes=("**",), code=escaped + r"(?![\w-])"),)
+        return (rule_for(writes=("**",), code=escaped + r"(?![\w-])"),)
     if len(parts) == 1:
         if called:
-            return (_rule(writes=("**",), code=rf"{before}{escaped}\s*\("),)
+            return (rule_for(writes=("**",), code=rf"{before}{escaped}\s*\("),)
         if base in _KEYWORDS or not base.islower():
-            return (_rule(writes=("**",), code=rf"{before}{escaped}\b(?!\s*[:=][^=])"),)
-        imported = (
-            rf"^[ \t]*(?:import|from)[ \t]+{escaped}\b|^[ \t]*(?:import\b[^\n]*|"
-            rf"[^\n]*\brequire\s*\(\s*)['\"]{escaped}(?:/[^'\"]*)?['\"]|^[ \t]*use[ \t]+{escaped}\b"
-        )
-        return (
-            _rule(writes=("**",), text=imported, code=r"\b(?:import|from|require|use)\b"),
-            _rule(writes=("**",), code=rf"{before}{escaped}\s*\("),
-        )
+            return (rule_for(writes=("**",), code=rf"{before}{escaped}\b(?!\s*[:=][^=])"),)
+        return (*imports_of(base), rule_for(writes=("**",), code=rf"{before}{escaped}\s*\("))
     head, last = r"\.".join(map(re.escape, parts[:-1])), re.escape(parts[-1])
     end = r"\s*\(" if called else r"\b"
     alternatives = (
         rf"{before}{escaped}{end}|^[ \t]*from[ \t]+{head}[ \t]+import\b[^\n#]*\b{last}\b|"
         rf"^[ \t]*(?:import|from)[ \t]+{escaped}\b"
     )
-    return (_rule(writes=("**",), code=alternatives),)
+    return (rule_for(writes=("**",), code=alternatives),)

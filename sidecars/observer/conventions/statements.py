@@ -7,18 +7,17 @@ is preferred, allowed, hangs on a condition, or is named by words that nobody he
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from sidecars.observer.conventions.places import Places, blanked, places_of
+from sidecars.observer.conventions.polarity import ALLOWS, ASKS, FORBIDS, Polarity, polarity_of
 from sidecars.observer.conventions.sentences import Sentence, spans
 from sidecars.observer.conventions.spans import Found, rules_of_span
-from sidecars.observer.conventions.vocabulary import ALLOWS, ASKS, FORBIDS, Concern, Polarity, polarity_of, vocabulary
-from sidecars.type_reader.sidecar_type import Confidence, Rule
+from sidecars.observer.conventions.vocabulary import Concern, rules_for, vocabulary
+from sidecars.type_reader.sidecar_type import Rule
 
 _LONGEST = 1_500
-_LISTS = frozenset(each.name for each in fields(Rule) if str(each.type).startswith("tuple"))
 _TESTS = re.compile(r"\btests?\b|\bspecs?\b|\bfixtures?\b", re.IGNORECASE)
 _BARE = re.compile(r"\b(?:without|unless|only\s+with|no\s+bare|no\s+naked)\b", re.IGNORECASE)
 _CHOICE = re.compile(r"\b(?:or|either)\b", re.IGNORECASE)
@@ -44,7 +43,9 @@ _NEEDS = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"\b(?:ticket|issue|link|reference|owner|number|url|jira|bug\s+id|name|date|author|assignee)\b", re.I
+    r"\b(?:ticket|issue|link|reference|owner|number|url|jira|bug\s+id|name|date|author|assignee|"
+    r"code|rule|reason|explanation|justification|comment|description|why)s?\b",
+    re.IGNORECASE,
 )
 _ASKED_FOR = re.compile(
     r"\b(?:needs?|requires?|must\s+(?:be|have))\b.*\b(?:approv|issue|discuss|permission|consent|agree|sign-?off|ask|review)",
@@ -122,8 +123,11 @@ def _of_spans(sentence: Sentence, places: Places, taken: list[tuple[int, int]]) 
                 yield replace(needed, places=places)
             continue
         made = rules_of_span(inner, sentence.text, start, end)
-        free = _unconditional(sentence, end, places, consent=False) and not _elsewhere(sentence, end, places)
-        if made is not None and (polarity == ALLOWS or free):
+        if made is None:
+            continue
+        commands = all(rule.runs for rule in made.rules)
+        free = _unconditional(sentence, end, places, consent=commands) and not _elsewhere(sentence, end, places)
+        if polarity == ALLOWS or free:
             yield _from_span(made, polarity, sentence, places, marks)
 
 
@@ -166,10 +170,10 @@ def _polarity(sentence: Sentence, start: int, end: int) -> Polarity | None:
 
 
 def _of_concern(concern: Concern, sentence: Sentence, found: re.Match[str], places: Places) -> Said | None:
-    if not _is_meant(concern, sentence, places):
-        return None
     end = found.end()
-    rules = tuple(_rule(raw, found) for raw in concern.rules)
+    rules = rules_for(concern, {name: value or "" for name, value in found.groupdict().items()})
+    if not rules or not _is_meant(concern, sentence, places):
+        return None
     said = Said(concern.name, FORBIDS, rules, sentence, places, _filled(concern.what, found))
     polarity = _polarity(sentence, found.start(), end)
     # The words may hold the cue themselves: "name the exception", "never sleep".
@@ -247,7 +251,10 @@ def _needed(sentence: Sentence, start: int, end: int, inner: str, marks: list[tu
     made = rules_of_span(inner, sentence.text, start, end)
     if made is None:
         return None
-    wanted = re.escape(following[2].strip("() "))
+    wanted = following[2].strip("() ")
+    if wanted.startswith(inner):  # "`X` must name its code, as in `X[y]`"
+        wanted = wanted[: len(inner) + 1]
+    wanted = re.escape(wanted)
     rules = tuple(replace(rule, unless=wanted) for rule in made.rules)
     return Said(made.name, FORBIDS, rules, sentence, Places(), f"has one without {following[2].replace('{', '(')}")
 
@@ -282,46 +289,10 @@ def _unconditional(sentence: Sentence, end: int, places: Places, *, consent: boo
     return _CONDITION.search(rest) is None
 
 
-def _rule(raw: Mapping[str, Any], found: re.Match[str]) -> Rule:
-    return rule_of(raw, {name: value for name, value in found.groupdict().items() if value})
-
-
 def _elsewhere(sentence: Sentence, end: int, places: Places) -> bool:
     """Whether a place or purpose follows that nobody here knows."""
     text = blanked(sentence.text, places.spots)
     return _PURPOSE.match(text[end:]) is not None
-
-
-def rule_of(raw: Mapping[str, Any], values: Mapping[str, str]) -> Rule:
-    """A rule of the vocabulary.
-
-    Args:
-        raw: its conditions.
-        values: what a sentence has named, put in for ``{name}``.
-    """
-    named = dict(values)
-    length = named.pop("length", "") or named.pop("length2", "")
-    if length:
-        named["more"] = str(int(length) + 1)
-    given: dict[str, Any] = {"name": "x", "confidence": Confidence.HIGH, "say": "x", "shipped": True}
-    for key, value in raw.items():
-        put = _put_in(value, named)
-        if key == "function_over":
-            put = int(put)
-        given[key] = (put,) if key in _LISTS and isinstance(put, str) else put
-    return Rule(**given)
-
-
-def _put_in(value: Any, named: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return _put(value, named)
-    return tuple(_put(each, named) for each in value) if isinstance(value, list) else value
-
-
-def _put(text: str, named: Mapping[str, str]) -> str:
-    for name, value in named.items():
-        text = text.replace("{{" + name + "}", "{" + value).replace("{" + name + "}", value.lower())
-    return text
 
 
 def _filled(what: str, found: re.Match[str]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
+from sidecars.observer.conventions.polarity import ASKS, FORBIDS, Polarity
 from sidecars.type_reader.rule_reader import SHIPPED
+from sidecars.type_reader.sidecar_type import Confidence, Rule
 from witness.config.yaml_document import load_yaml
 
 
@@ -49,6 +51,9 @@ class Concern:
 _MARKS = ("tests_are_free", "needs_tests", "asking_is_no_condition", "exclusive", "either", "plain")
 
 
+_LISTS = frozenset(each.name for each in fields(Rule) if str(each.type).startswith("tuple"))
+# A place of a condition that nothing was put in for.
+_EMPTY = re.compile(r"\{(?:length2?|more|branch|word)\}")
 # A blank of an expression, outside of brackets: there it is one sign of many.
 _BLANK = re.compile(r"\[(?:\\.|[^\]])*\]|\\.| ")
 
@@ -97,121 +102,48 @@ def _concern(raw: Mapping[str, Any]) -> Concern:
     )
 
 
-# What a sentence says of one thing that it names: that it is forbidden, allowed, or asked for.
-#
-# The nearest word that rules the thing counts; the words stand in `sidecars/types/conventions/cues.yaml`. Where a
-# sentence only prefers, or leaves it to the reader, it says nothing that holds: no rule is better than a wrong one.
-
-Polarity = Literal["forbids", "allows", "asks", "open"]
-FORBIDS: Polarity = "forbids"
-ALLOWS: Polarity = "allows"
-ASKS: Polarity = "asks"
-# Something else begins that the cue before it does not rule.
-OPEN: Polarity = "open"
-_POLARITIES: dict[str, Polarity] = {each: each for each in (FORBIDS, ALLOWS, ASKS, OPEN)}
-_SIGNS = re.compile(r"^\W*?(?:(❌|🚫|⛔|✗|✘|🛑|👎|❎)|(✅|✔|☑|👍|✓|🟢))")
-
-_Cue = tuple[re.Pattern[str], Polarity | None]
+def rule_for(**conditions: object) -> Rule:
+    """A rule of ours that surely holds; name and words are put in later."""
+    return Rule(name="x", say="x", confidence=Confidence.HIGH, shipped=True, **conditions)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class _Cues:
-    """The words of ``cues.yaml``, where each is explained."""
-
-    before: Sequence[_Cue]
-    after: Sequence[_Cue]
-    labels: Sequence[_Cue]
-    weak: re.Pattern[str]
-    hedged: re.Pattern[str]
-    cleared: re.Pattern[str]
-    turns: re.Pattern[str]
-    negated: re.Pattern[str]
-
-
-@cache
-def _cues() -> _Cues:
-    given = load_yaml(SHIPPED / "conventions" / "cues.yaml").values
-    parts: dict[str, str] = given["parts"]
-
-    def expression(text: str) -> re.Pattern[str]:
-        for name, part in parts.items():
-            text = text.replace(f"<{name}>", part)
-        return re.compile(text, re.IGNORECASE)
-
-    def listed(raw: list[dict[str, Any]]) -> list[_Cue]:
-        return [(expression(each["words"]), _POLARITIES.get(each["says"])) for each in raw]
-
-    return _Cues(
-        before=listed(given["before"]),
-        after=listed(given["after"]),
-        labels=listed(given["labels"]),
-        weak=expression(given["weak"]),
-        hedged=expression(given["hedged"]),
-        cleared=expression(given["cleared"]),
-        turns=expression(given["turns"]),
-        negated=expression(r"(?:<not>|\bno\s+longer|\bto\s+not)(?:\s+\w+ly|\s+ever)?\s*$"),
-    )
-
-
-def of_sign(text: str) -> Polarity | None:
-    """What a sign at the beginning of a text says of it."""
-    found = _SIGNS.match(text)
-    return None if found is None else FORBIDS if found[1] else ALLOWS
-
-
-def of_label(text: str) -> Polarity | None:
-    """What a heading, a column's head, a label or a sign says of what stands below or behind it."""
-    text = text.strip()
-    if not text or len(text) > 60:
-        return None
-    return next((polarity for pattern, polarity in _cues().labels if pattern.search(text)), None)
-
-
-def polarity_of(text: str, start: int, end: int, around: Polarity | None = None) -> Polarity | None:
-    """What a sentence says of the thing that stands at ``start`` to ``end``.
+def rules_for(concern: Concern, values: Mapping[str, str]) -> tuple[Rule, ...]:
+    """A concern's rules; none where one of its places stays empty.
 
     Args:
-        text: the sentence, with what is in backquotes blanked if it is not the thing itself.
-        start, end: where it names the thing; the words that name it may hold the cue themselves.
-        around: what stands above the sentence, where it has no word of its own.
+        concern: its conditions.
+        values: what a sentence or a configuration has named, put in for ``{name}``.
     """
-    cues = _cues()
-    if cues.hedged.search(text):
-        return None
-    if (cleared := cues.cleared.match(text)) and start < cleared.end(1):
-        return FORBIDS
-    before, after = text[:start], text[end:]
-    if turn := cues.turns.search(after):
-        after = after[: turn.start()]
-    found_before, ahead = _nearest_before(before, cues)
-    behind = _nearest_behind(after, cues)
-    if found_before and ahead not in (ASKS, OPEN):
-        return None if ahead == FORBIDS and cues.weak.search(before) else ahead
-    if behind is not None:
-        return behind[1]
-    told = ahead if found_before else around
-    return None if told == OPEN else told
+    named = {name: value for name, value in values.items() if value}
+    length = named.get("length") or named.get("length2") or ""
+    if length.isdecimal() and len(length) < 6:  # lines of a function, signs of a line
+        named |= {"length": length, "more": str(int(length) + 1)}
+    made = []
+    for raw in concern.rules:
+        given: dict[str, Any] = {key: _put_in(value, named) for key, value in raw.items()}
+        if any(_EMPTY.search(text) for value in given.values() for text in _texts(value)):
+            return ()
+        if "function_over" in given:
+            given["function_over"] = int(given["function_over"])
+        made.append(
+            rule_for(
+                **{key: (each,) if key in _LISTS and isinstance(each, str) else each for key, each in given.items()}
+            )
+        )
+    return tuple(made)
 
 
-def _nearest_before(before: str, cues: _Cues) -> tuple[bool, Polarity | None]:
-    """(whether there is a cue, what it says)."""
-    best: tuple[int, int] | None = None
-    told: Polarity | None = None
-    for rank, (pattern, polarity) in enumerate(cues.before):
-        for found in pattern.finditer(before + " "):
-            if best is None or (found.end(), -rank) > best:
-                best = (found.end(), -rank)
-                negated = polarity == ASKS and cues.negated.search(before[: found.start()])
-                told = FORBIDS if negated else polarity
-    return best is not None, told
+def _texts(value: object) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
 
 
-def _nearest_behind(after: str, cues: _Cues) -> tuple[int, Polarity | None] | None:
-    best: tuple[int, int] | None = None
-    told: tuple[int, Polarity | None] | None = None
-    for rank, (pattern, polarity) in enumerate(cues.after):
-        found = pattern.search(after)
-        if found is not None and (best is None or (-found.start(), -rank) > best):
-            best = (-found.start(), -rank)
-            told = (found.start(), polarity)
-    return told
+def _put_in(value: Any, named: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return _put(value, named)
+    return tuple(_put(each, named) for each in value) if isinstance(value, list) else value
+
+
+def _put(text: str, named: Mapping[str, str]) -> str:
+    for name, value in named.items():
+        text = text.replace("{{" + name + "}", "{" + value).replace("{" + name + "}", value.lower())
+    return text

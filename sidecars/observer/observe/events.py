@@ -15,9 +15,10 @@ from typing import Any
 
 from sidecars.observer.observe.client_calls import PROMPTED, Call, folder_before, read_call
 from sidecars.observer.observe.observation import Observation, excerpt, plain, without_own_words
-from sidecars.syntax.shell import ShellReading, read_shell
+from sidecars.syntax.shell import ShellReading, read_answered, read_shell
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent
+from witness.events.tree_files import in_generated_tree
 
 # Enough for a judge to see what a call was about; keeps a model's prompt far under the API's price step at 100k tokens.
 TEXT_LIMIT = 12_000
@@ -132,7 +133,8 @@ class EventReader:
         if call is None:
             return None
         if call.command:  # how far a command came that failed, its text does not tell
-            named = ShellReading() if call.failed else read_shell(call.command)
+            answered = effects is not None and effects.exit == 1
+            named = (read_answered if answered else _unread if call.failed else read_shell)(call.command)
         else:
             opened, may_write = call.files()
             named = ShellReading(tuple(opened), tuple(may_write))
@@ -189,7 +191,8 @@ class EventReader:
 
         created, removed = relative(effects.created), relative(effects.removed)
         paths = (*relative(effects.changed), *created, *removed)
-        return _Written(paths, created, removed, relative(effects.generated), "effect")
+        generated = (*relative(effects.generated), *filter(in_generated_tree, paths))
+        return _Written(paths, created, removed, generated, "effect")
 
     def _with_links(self, written: tuple[str, ...], named: Iterable[str], folder: str | None) -> tuple[str, ...]:
         """Also the names by which the command has called what was written, where links lead there."""
@@ -235,6 +238,10 @@ class EventReader:
             if full.startswith(root + "/"):
                 return full[len(root) + 1 :]
         return full
+
+
+def _unread(_: str) -> ShellReading:
+    return ShellReading()
 
 
 def _text(value: Any) -> str:

@@ -135,8 +135,8 @@ def wrote(path: str, text: str, tool: str = "Write") -> Observation:
     ("path", "text", "expected"),
     [
         ("app/a.py", SLUG, True),
-        ("app/a.js", "const slugify = (t) => t\n", True),
-        ("app/a.go", "package a\nfunc Slugify(t string) string { return t }\n", True),
+        ("app/a.js", "const slugify = (t) => t\n", False),  # a script cannot call Python
+        ("app/a.go", "package a\nfunc Slugify(t string) string { return t }\n", False),
         ("app/a.py", "LIMIT: int = 4\n", True),
         ("lib/text.py", SLUG, False),  # where it is at home
         ("docs/a.md", f"```python\n{SLUG}```\n", False),
@@ -190,3 +190,15 @@ def test_a_long_function_is_measured_by_itself(path: str, text: str, expected: b
 )
 def test_code_and_comments_are_told_apart(path: str, text: str, conditions: dict[str, Any], expected: bool) -> None:
     assert fires(Rule("r", snippet="s", **conditions, shipped=True), wrote(path, text)) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("app/a.jsx", "const formatMoney = (c) => c\n", True),
+        ("app/a.py", "def format_money(c):\n    return c\n", False),
+    ],
+)
+def test_scripts_of_all_kinds_are_kin(path: str, text: str, expected: bool) -> None:
+    offers = Context(names=offered("src/format.ts", "export function formatMoney(c: number) { return c }\n"))
+    assert fires(AGAIN, wrote(path, text), offers) is expected

@@ -9,6 +9,7 @@ import pytest
 from sidecars.observer.observe.events import OUTPUT_LIMIT, TEXT_LIMIT, EventReader
 from sidecars.observer.observe.observation import Observation
 from tests.sidecars.conftest import tool_event
+from witness.events.effects import Effects
 
 
 @pytest.fixture
@@ -246,3 +247,22 @@ def test_where_the_client_itself_says_where_a_call_began_files_are_named_from_th
     assert read(EventReader(str(tmp_path)), event).opened != ("other/deep/place",)
     event |= {"cwd_before": str(tmp_path / "other" / "deep")}
     assert read(EventReader(str(tmp_path)), event).opened == ("other/deep/place",)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "opened"),
+    [
+        ("diff a.py b.py", 1, ("a.py", "b.py")),
+        ("grep -q x a.py", 1, ("a.py",)),
+        ("diff a.py b.py", 2, ()),
+        ("cat a.py", 1, ()),
+        ("diff a.py b.py && diff c.py d.py", 1, ()),
+    ],
+)
+def test_a_status_that_is_an_answer_is_no_failure(
+    reader: EventReader, command: str, status: int, opened: tuple[str, ...]
+) -> None:
+    payload = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": command}}
+    seen = reader.read(payload, effects=Effects(exit=status))
+    assert seen is not None
+    assert seen.opened == opened
