@@ -8,7 +8,6 @@ boot, so it is stored beside the boot's id.
 from __future__ import annotations
 
 import time
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -36,6 +35,8 @@ def _read_boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         # Elsewhere the boot is named by the second at which the monotonic clock began; rounding hides drift.
+        import uuid
+
         return str(uuid.uuid5(uuid.NAMESPACE_OID, str(round((time.time() - time.monotonic()) / 60))))
 
 

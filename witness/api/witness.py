@@ -8,31 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import shlex
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from witness.api.events import WitnessEvent, stream, wait
-from witness.api.messages import NudgeResult, screen, send_nudge
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
 from witness.errors import NotFoundError, RunEndedError, TownLockedError, WitnessError
 from witness.journal import Decision, Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
-from witness.launch import town_witness
-from witness.launch.environment import tmux_around
-from witness.launch.spawn_request import MemoryProvider, SpawnPlan, SpawnRequest, prepare
 from witness.names import GroupId
-from witness.nuke import TerminationResult, is_inside, target
-from witness.process.exits import wait_gone
-from witness.process.table import GroupMembership, Markers, process_name, read_table
-from witness.supervise.executor import PatrolResult
-from witness.supervise.lifecycle import MemberEvent, next_member
-from witness.supervise.reconcile import PatrolReport, Reconciler
-from witness.supervise.spawn import Spawner, SpawnResult
+
+# What a call needs is imported by the call: a program that only reads a town must not pay for the supervision.
+if TYPE_CHECKING:
+    from witness.api.events import WitnessEvent
+    from witness.api.messages import NudgeResult
+    from witness.launch.spawn_request import MemoryProvider, SpawnPlan, SpawnRequest
+    from witness.nuke import TerminationResult
+    from witness.supervise.reconcile import PatrolReport, Reconciler
+    from witness.supervise.spawn import SpawnResult
+    from witness.tmux import Tmux
 
 _PATROL_SECONDS = 120.0
 _P = ParamSpec("_P")
@@ -105,10 +102,22 @@ class Witness:
         self.town = town
         self._turn = threading.RLock()
         self._clock = clock or SystemClock()
-        self._outer = tmux_around(environ)
+        self._environ = environ
         town.need_runtime()
         self.journal = Journal(town.journal_path, patience)
-        self._reconciler = Reconciler(town, self.journal, self._clock, self._outer)
+
+    @functools.cached_property
+    def _outer(self) -> Tmux | None:
+        """The tmux that holds the polecat that the caller runs in; None outside of polecats."""
+        from witness.launch.environment import tmux_around
+
+        return tmux_around(self._environ)
+
+    @functools.cached_property
+    def _reconciler(self) -> Reconciler:
+        from witness.supervise.reconcile import Reconciler
+
+        return Reconciler(self.town, self.journal, self._clock, self._outer)
 
     def __enter__(self) -> Self:
         return self
@@ -121,13 +130,19 @@ class Witness:
     @_in_turn
     def close(self) -> None:
         """Let go of the journal and the nursery; what runs goes on."""
-        self._reconciler.close()
+        self._let_go()
         self.journal.close()
+
+    def _let_go(self) -> None:
+        if (reconciler := vars(self).pop("_reconciler", None)) is not None:
+            reconciler.close()
 
     # -- spawn --------------------------------------------------------------------------------------------------------
 
     def prepare(self, order: SpawnRequest) -> SpawnPlan:
         """Check an order without starting anything; see ``witness.launch.spawn_request.prepare``."""
+        from witness.launch.spawn_request import prepare
+
         return prepare(self.town, order)
 
     def spawn(
@@ -170,6 +185,10 @@ class Witness:
             UsageError: that name runs already, or the town is full; nothing was started.
             SpawnError: it failed half-way; what had started was ended.
         """
+        import shlex
+
+        from witness.launch.spawn_request import SpawnRequest
+
         if sidecars is not None and not isinstance(sidecars, str):
             sidecars = ",".join(each.replace(",", "\\,") for each in sidecars)
         return self.spawn_request(
@@ -193,12 +212,14 @@ class Witness:
     @_in_turn
     def spawn_request(self, order: SpawnRequest) -> SpawnResult:
         """``spawn`` for an order that is put together already."""
+        from witness.launch.spawn_request import prepare
+        from witness.supervise.spawn import Spawner
+
         self.town.make_runtime()
         prepared = prepare(self.town, order)
         if not self.journal.groups.living():
             self.town.remember_tmux()
-            self._reconciler.close()
-            self._reconciler = Reconciler(self.town, self.journal, self._clock, self._outer)
+            self._let_go()  # the next one looks where the town's tmux is now
         if prepared.folder:
             prepared.folder.record()
         return Spawner(self._reconciler, self._outer).spawn(prepared, witness=order.witness)
@@ -228,6 +249,8 @@ class Witness:
     @_in_turn
     def processes(self, name: str) -> list[ProcessInfo]:
         """Every living process of a polecat: recorded, marked, descended from these, or seen as such before."""
+        from witness.process.table import process_name, read_table
+
         group = self.find(name)
         (found,) = self._would_end([group])
         table = read_table()
@@ -245,17 +268,23 @@ class Witness:
     @_in_turn
     def peek(self, name: str, *, lines: int = 100) -> str:
         """The last lines of its screen."""
+        from witness.api.messages import screen
+
         return screen(self.town, self.journal, name, lines)
 
     def nudge(
         self, name: str, message: str, *, mode: str = "queue", priority: str = "normal", sender: str = "human"
     ) -> NudgeResult:
         """Tell its agent something; see ``witness.api.messages.send_nudge``."""
+        from witness.api.messages import send_nudge
+
         with Journal(self.town.journal_path) as journal:
             return send_nudge(self.town, journal, name, message, sender=sender, mode=mode, priority=priority)
 
     def events(self, *, seconds: float | None = None) -> Iterator[WitnessEvent]:
         """Follow the town: a ``Snapshot``, then every change; ends after ``seconds`` of silence, never when None."""
+        from witness.api.events import stream
+
         return stream(self.town, seconds=seconds)
 
     def wait(
@@ -271,6 +300,8 @@ class Witness:
         Raises:
             TimeoutError: it did not come to that.
         """
+        from witness.api.events import wait
+
         return wait(self.town, self.find(name, ended=True).id.run, until, seconds)
 
     @_in_turn
@@ -282,6 +313,9 @@ class Witness:
         Raises:
             TownLockedError: another one-shot patrol is at work.
         """
+        from witness.launch import town_witness
+        from witness.supervise.reconcile import PatrolReport
+
         try:
             with town_witness.town_lock(self.town):
                 return self._reconciler.patrol()
@@ -312,6 +346,11 @@ class Witness:
     @_in_turn
     def end(self, groups: Sequence[Group], *, dry_run: bool = False, reason: str = "nuke") -> list[NukeResult]:
         """``nuke`` for groups that were looked up already."""
+        from witness.launch import town_witness
+        from witness.nuke import TerminationResult, is_inside, target
+        from witness.process.table import read_table
+        from witness.supervise.executor import PatrolResult
+
         if dry_run:
             return self._would_end(groups)
         table = read_table()
@@ -331,6 +370,9 @@ class Witness:
         return [NukeResult(group, results.get(group.id.run)) for group in groups]
 
     def _would_end(self, groups: Sequence[Group]) -> list[NukeResult]:
+        from witness.nuke import target
+        from witness.process.table import GroupMembership, Markers, read_table
+
         table = read_table()
         kinship = GroupMembership(table, Markers().marks(table))
         foreign = self._reconciler.actor.foreign([group.id.run for group in groups])(table)
@@ -353,6 +395,8 @@ class Witness:
         Raises:
             RunEndedError: that run is over.
         """
+        from witness.launch import town_witness
+
         known = self.journal.groups.get(group.run)
         if known is None or known.state is GroupState.NUKED:
             self.journal.note(self._clock.wall(), "late-done", group.run, polecat=group.address, status=status)
@@ -369,6 +413,8 @@ class Witness:
     @_in_turn
     def poke(self, run: str) -> None:
         """Have the Witness look at a group now; one is started when none runs."""
+        from witness.launch import town_witness
+
         if town_witness.ask(self.town, {"op": "glance", "run": run}, 5.0) is None:
             town_witness.start_witness(self.town, self._outer)
 
@@ -385,6 +431,8 @@ class Witness:
         Returns:
             Names of the sidecars that are tried again.
         """
+        from witness.supervise.lifecycle import MemberEvent, next_member
+
         group = self.find(name)
         members = [each for each in self.journal.members.of(group.id.run) if each.kind is MemberKind.SIDECAR]
         if sidecar and sidecar not in {member.name for member in members}:
@@ -405,11 +453,16 @@ class Witness:
     @_in_turn
     def start(self) -> None:
         """Start the town's Witness in the background, unless one runs."""
+        from witness.launch import town_witness
+
         town_witness.start_witness(self.town, self._outer, linger=False)
 
     @_in_turn
     def stop(self) -> bool:
         """Stop it; polecats and sidecars live on. False when none ran."""
+        from witness.launch import town_witness
+        from witness.process.exits import wait_gone
+
         stopped = town_witness.stop_witness(self.town)
         # The nursery stays for its children, and goes when it has none.
         if process := self._reconciler.nursery.shutdown():
@@ -419,6 +472,8 @@ class Witness:
     @_in_turn
     def status(self) -> dict[str, Any]:
         """What the running Witness says of itself; ``{"running": False}`` without one."""
+        from witness.launch import town_witness
+
         try:
             answer = town_witness.ask(self.town, {"op": "status"}, 5.0)
         except WitnessError as error:

@@ -23,6 +23,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _main(args: list[str]) -> None:
+    if args == ["--version"]:
+        from witness import __version__
+
+        sys.stdout.write(f"gt-witness, version {__version__}\n")
+        return
     if args and args[0] not in COMMANDS and args[0] not in _OWN_OPTIONS:
         args = _foreign(args)
     from witness.cli.program import run

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.cells import cell_len
 
 from witness.agents.channels import recorded_state
 from witness.api import Witness
@@ -113,6 +112,8 @@ def terminal_width() -> int:
 def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table whole: in columns where they fit or the output is no terminal, else row by row by name."""
     cells = [[" ".join(cell.split()) for cell in row] for row in rows]
+    from rich.cells import cell_len  # the width of a text on the screen, in columns
+
     widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
     wide = terminal_width()
     if not wide or sum(widths) + 2 * (len(widths) - 1) <= wide:

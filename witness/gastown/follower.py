@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from witness.clock import Clock
 from witness.config.town import Town
@@ -18,6 +18,9 @@ from witness.gastown.town_events import TownEvent, TownEventKind, begin, read_ev
 from witness.journal import Candidate, Group, GroupState, Journal, MemberKind
 from witness.process.table import read_table
 from witness.tmux import Tmux
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # A polecat whose work declares no sidecars is asked about again, seldom: an event that tells of new work may be missed.
 _FIRST_WAIT, _LONGEST_WAIT = 20.0, 600.0
@@ -144,6 +147,8 @@ class Follower:
         if name in self._asking or not self._due(sighting):
             return
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(2, thread_name_prefix="bd")
         database = {key: value for key in _DATABASE if (value := self._tmux.variable(sighting.session, key))}
         future = self._pool.submit(read_hooked_bead, *name, Path(sighting.workdir), database)

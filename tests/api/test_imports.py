@@ -1,0 +1,45 @@
+"""What a program and a command import: nothing that they do not use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from witness.cli.commands import COMMANDS
+
+# What only a model judge, only a table of a terminal, or only the reading of a project needs.
+_HEAVY = (
+    "ahocorasick_rs", "anthropic", "importlib.metadata", "mcp", "openpyxl", "pathspec", "pydantic", "pypdf",
+    "rapidfuzz", "re2", "rich", "snowballstemmer", "tenacity", "tree_sitter", "yaml",
+)  # fmt: skip
+_COMMANDS = sorted({module.partition(":")[0] for module, _ in COMMANDS.values()} - {"witness.cli.demo"})
+
+
+def _loaded(code: str) -> set[str]:
+    code = f"{code}\nimport sys\nprint(*sys.modules, sep='\\n', file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_the_library_brings_no_supervision_with_it_before_it_is_used() -> None:
+    loaded = _loaded("from witness import Witness")
+    assert "witness.api.witness" in loaded
+    assert not loaded & {*_HEAVY, "asyncio", "click", "psutil", "subprocess", "sidecars", "tomllib"}
+    assert not [
+        name for name in loaded if name.startswith(("witness.supervise.", "witness.launch.", "witness.delivery."))
+    ]
+
+
+def test_the_version_is_told_without_the_command_line() -> None:
+    loaded = _loaded("from witness.cli import main; main(['--version'])")
+    assert "witness.cli.main" in loaded
+    assert not loaded & {*_HEAVY, "click", "typing", "dataclasses", "witness.errors", "witness.config"}
+
+
+@pytest.mark.parametrize("module", _COMMANDS)
+def test_a_command_is_there_without_what_it_may_never_need(module: str) -> None:
+    loaded = _loaded(f"import witness.cli.program, {module}")
+    assert module in loaded
+    assert not loaded & set(_HEAVY)
