@@ -12,7 +12,8 @@ unless they are said to be monotonic; processes are (pid, start ticks).
 
 from __future__ import annotations
 
-__version__ = "0.2.0.dev0"
+from witness.version import __version__
+
 __all__ = [
     "AsyncWitness",
     "Decision",

@@ -18,9 +18,9 @@ from typing import Any
 from sidecars.llm.client import ModelClient
 from sidecars.llm.reply import Reply
 from sidecars.observer.context.files import read_text
+from sidecars.observer.conventions.polarity import ASKS, FORBIDS, polarity_of
 from sidecars.observer.conventions.reader import distinct, read_guide
 from sidecars.observer.conventions.sentences import Sentence, sentences
-from sidecars.observer.conventions.vocabulary import ASKS, FORBIDS, polarity_of
 from sidecars.observer.inject.deliver import sanitise
 from sidecars.observer.judge.verdict import stands_in
 from sidecars.tuning.evaluate import CASES_FILE, evaluate, load_cases

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _main(args: list[str]) -> None:
     if args == ["--version"]:
-        from witness import __version__
+        from witness.version import __version__
 
         sys.stdout.write(f"gt-witness, version {__version__}\n")
         return

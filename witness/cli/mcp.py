@@ -43,7 +43,7 @@ def server(backend: str = "auto", roots: Sequence[str] = ()) -> MCPServer:
     except ImportError as error:
         raise UsageError("gt mcp needs the package mcp: pip install 'gt-witness[mcp]'") from error
 
-    from witness import __version__
+    from witness.version import __version__
 
     made = MCPServer("gt-witness", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING")
     question_field = Field(description="what you want to know, with the words that you expect to read")

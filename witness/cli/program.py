@@ -11,10 +11,10 @@ from typing import Any, NoReturn, TextIO, cast
 
 import click
 
-from witness import __version__
 from witness.cli.commands import COMMANDS
 from witness.cli.main import pass_to_real
 from witness.errors import NotFoundError, WitnessError, did_you_mean
+from witness.version import __version__
 
 
 class _LazyGroup(click.Group):

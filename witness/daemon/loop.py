@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from witness import __version__
 from witness.clock import Clock, SystemClock
 from witness.config.keys import key_origin
 from witness.config.town import Town
@@ -38,6 +37,7 @@ from witness.supervise.delivery_round import TICK
 from witness.supervise.executor import PatrolResult
 from witness.supervise.rebuild import rebuild
 from witness.supervise.reconcile import Reconciler, report
+from witness.version import __version__
 
 # A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
 # limit on somebody's silence is longer, so nobody who slept with us is taken for dead.
