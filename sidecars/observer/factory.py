@@ -22,6 +22,7 @@ from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
 from witness.errors import DeclarationError, UsageError
 from witness.journal import Journal
+from witness.prompts import TEXT, present
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,23 @@ class Components:
         rules = f"{counts.total()} rule{'s' * (counts.total() > 1)} ({places})"
         sets = [f"{name} {', '.join(globs)}" for name, globs in self.material.sets.items() if globs]
         return "; ".join(([rules] if counts else []) + sets)
+
+    def with_prompt(self, prompt: str, workdir: Path) -> Components | None:
+        """The same sidecar where nobody has left the polecat's prompt: the first one that is typed is taken for it.
+
+        Args:
+            prompt: what was typed, empty for nothing.
+            workdir: where the agent works.
+
+        Returns:
+            None where it goes by no prompt, has one, or none of its blocks is in this one.
+        """
+        if not prompt or self.material.blocks is not None or "prompt" not in self.kind.context:
+            return None
+        blocks = present(prompt) - {TEXT}
+        if not blocks:
+            return None
+        return build_components(self.kind, replace(self.material, blocks=blocks), self.settings, workdir)
 
     def observer(
         self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True, aside: bool = False

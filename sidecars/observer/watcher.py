@@ -7,11 +7,10 @@ import os
 import selectors
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from sidecars.observer.factory import Components, build_components
+from sidecars.observer.factory import Components
 from sidecars.observer.heeded import HeededReview
 from sidecars.observer.observe.event_source import EventWatch, passed_over
 from sidecars.observer.observe.pane import PaneWatch
@@ -22,7 +21,6 @@ from witness.events.spool_reader import WakeSocket
 from witness.files import make_folder, open_regular, replace_file
 from witness.journal import Journal
 from witness.process import ProcessId
-from witness.prompts import TEXT, present
 from witness.tmux import Tmux
 
 # Longest silence of one that only waits.
@@ -190,16 +188,10 @@ class SidecarRunner:
 
     def _learn_prompt(self) -> None:
         """Where nobody has left the polecat's prompt, the first one that is typed is taken for it."""
-        kind, material = self._parts.kind, self._parts.material
-        if not self._events.prompt or material.blocks is not None or "prompt" not in kind.context:
-            return
-        blocks = present(self._events.prompt) - {TEXT}
-        if blocks:
+        if parts := self._parts.with_prompt(self._events.prompt, Path(self._assignment.workdir)):
             self._observer.close()
-            material = replace(material, blocks=blocks)
-            workdir = Path(self._assignment.workdir)
-            self._parts = build_components(kind, material, self._parts.settings, workdir)
-            self._observer = self._parts.observer(self._assignment, self._journal, self._clock, aside=True)
+            self._parts = parts
+            self._observer = parts.observer(self._assignment, self._journal, self._clock, aside=True)
 
 
 # The sign of life that the Witness reads.

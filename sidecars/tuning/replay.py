@@ -13,12 +13,11 @@ from sidecars.observer.judge.model import CombinedJudge
 from sidecars.observer.judge.model_prompt import SILENT_TOKENS, question, system_prompt
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Judge, Verdict
-from sidecars.observer.observe.events import EventReader
+from sidecars.observer.observe.event_source import ActionFilter
 from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.pane import PaneWatch
-from sidecars.observer.observe.recorded import RecordedEvent
-from sidecars.observer.pipeline import DecisionPipeline
-from sidecars.type_reader.sidecar_type import SidecarType, tool_filter
+from sidecars.observer.observe.recorded import UNFINISHED, RecordedEvent
+from sidecars.type_reader.sidecar_type import SidecarType
 from witness.assignment import Assignment
 from witness.clock import Clock, ManualClock
 from witness.events.spool_reader import SpooledEvent
@@ -39,6 +38,8 @@ class Replay:
         began: wall clock of the first moment.
         seconds: how long the recorded session took.
         moments: how much was recorded.
+        not_looked_at: shell commands whose effects were not recorded, so that their text was read.
+        unfinished: calls that began and whose end was not recorded.
         calls, dollars: what the model was asked and cost, or would have.
         naive_calls, naive_dollars: the same for a call every ten seconds.
     """
@@ -51,6 +52,8 @@ class Replay:
     dollars: float
     naive_calls: int
     naive_dollars: float
+    not_looked_at: int = 0
+    unfinished: int = 0
 
     @property
     def spoken(self) -> tuple[Decision, ...]:
@@ -74,7 +77,7 @@ def replay(
     if estimate:
         parts = replace(parts, judge=_estimating(parts, clock))
     with Journal(Path(":memory:")) as journal:
-        run = _Run(parts, assignment, parts.observer(assignment, journal, clock, aloud=False), clock)
+        run = _Run(parts, assignment, journal, clock)
         for moment in moments:
             run.pass_time(moment.time)
             run.see(moment)
@@ -94,6 +97,8 @@ def replay(
         dollars=sum(usage.dollars for usage in usages),
         naive_calls=naive_calls,
         naive_dollars=sum(naive.usage("x" * _NAIVE_SCREEN).dollars for _ in range(naive_calls)),
+        not_looked_at=run.not_looked_at,
+        unfinished=run.unfinished,
     )
 
 
@@ -106,14 +111,18 @@ def _estimating(parts: Components, clock: ManualClock) -> Judge:
 
 
 class _Run:
-    def __init__(
-        self, parts: Components, assignment: Assignment, observer: DecisionPipeline, clock: ManualClock
-    ) -> None:
-        self._clock, self._observer = clock, observer
-        self._reader = EventReader(assignment.workdir)
-        self._wanted = tool_filter(parts.kind.tools)
+    """What the live sidecar does with its spool and its screen, on the recording's clock."""
+
+    def __init__(self, parts: Components, assignment: Assignment, journal: Journal, clock: ManualClock) -> None:
+        self._parts, self._assignment, self._journal, self._clock = parts, assignment, journal, clock
+        self._observer = parts.observer(assignment, journal, clock, aloud=False)
+        self._events = ActionFilter(parts.kind, assignment.workdir)
         self._screen = ""
         self._pane = PaneWatch(parts.kind, lambda _: self._screen, assignment.workdir, clock)
+        self._over = False
+        #: Shell commands of which nobody recorded what they did, and calls whose end was not recorded.
+        self.not_looked_at = 0
+        self.unfinished = 0
 
     def pass_time(self, until: float) -> None:
         """Let the recording's clock go on, asking the slow judge when it is due on the way."""
@@ -123,28 +132,34 @@ class _Run:
         self._clock.advance(max(0.0, until - self._clock.wall()))
 
     def see(self, moment: RecordedEvent) -> None:
-        seen = self._screens(moment) if moment.screen is not None else self._event(moment)
-        if seen:
-            self._observer.take(seen)
+        if moment.screen is not None:
+            if seen := self._screens(moment.screen):
+                self._observer.take(seen)
+            return
+        event = moment.event or SpooledEvent(moment.id, moment.time, dict(moment.payload or {}))
+        seen = self._events.sift([event])
+        self.not_looked_at += sum(bool(each.command) and each.seen == "read" and not event.awaited for each in seen)
+        self.unfinished += event.payload.get("hook_event_name") == UNFINISHED
+        self._observer.take(seen, passed=self._events.passed)
+        self._over = event.payload.get("hook_event_name") == "SessionEnd"
+        if parts := self._parts.with_prompt(self._events.prompt, Path(self._assignment.workdir)):
+            self._parts = parts
+            self._observer = parts.observer(self._assignment, self._journal, self._clock, aloud=False)
+        if self._events.turn_ended and self._events.may_go_on:
+            self._observer.end_turn()
 
     def finish(self) -> None:
-        """Whatever waits still is asked when its time comes."""
-        while (due := self._observer.due) is not None:
+        """Whatever waits still has its time, unless the recording says that the session ended there."""
+        while not self._over and (due := self._observer.due) is not None:
             self._clock.advance(due)
             self._observer.tick()
+        self._observer.finish()
 
-    def _event(self, moment: RecordedEvent) -> list[Observation]:
-        event = moment.event or SpooledEvent(moment.id, moment.time, dict(moment.payload or {}))
-        observation = self._reader.see(event)
-        if observation is None or observation.prompt or not self._wanted(observation.tool):
-            return []
-        return [observation]
-
-    def _screens(self, moment: RecordedEvent) -> list[Observation]:
-        self._screen = moment.screen or ""
+    def _screens(self, screen: str) -> list[Observation]:
+        self._screen = screen
         if self._pane.due > 0:
             return []
-        return [each for each in self._pane.look() if not each.tool or self._wanted(each.tool)]
+        return [each for each in self._pane.look() if not each.tool or self._events.wanted(each.tool)]
 
 
 # A stand-in for a model: it never finds anything, and counts what asking would have cost.

@@ -70,3 +70,10 @@ def test_screens_are_replayed_too(scope: Components, assignment: Assignment) -> 
     frames = [screen("● Bash(ls)\n  ⎿  a\n"), screen(EDIT.replace("src/sum.py", "src/private/sum.py"))]
     done = replay(scope, assignment, [RecordedEvent(20.0 * n, f"s{n}", screen=frame) for n, frame in enumerate(frames)])
     assert [each.event.startswith("pane-") for each in done.spoken] == [True]
+
+
+def test_steps_that_are_not_looked_at_make_a_remark_late_as_they_do_live(assignment: Assignment) -> None:
+    parts = assemble(replace(assignment, overrides={"cooldown": "20s", "tools": ["Edit"]}))
+    reads = [RecordedEvent(1002.0 + n, f"r{n}", tool_event("Read", file_path=f"src/private/{n}.py")) for n in range(3)]
+    done = replay(parts, assignment, [*edits(0, 1), *reads])
+    assert [each.message.endswith("(19 s ago)") for each in done.spoken] == [False, True]

@@ -42,7 +42,10 @@ def _settings() -> tuple[Path | None, str, Settings]:
 
 @click.command("replay")
 @click.option("--transcript", type=_file, help="A Claude Code transcript.")
-@click.option("--events", type=_file, help="An event spool of a polecat's run (events.jsonl).")
+@click.option(
+    "--events", type=click.Path(exists=True, path_type=Path),
+    help="An event spool of a polecat's run: its folder, or one of its files.",
+)  # fmt: skip
 @click.option(
     "--pane", "panes", type=_file, multiple=True, help="Captured screens, in order; form feeds divide a file."
 )
@@ -121,6 +124,7 @@ def _show_replay(done: Replay, everything: bool, as_json: bool) -> None:
         "moments": done.moments, "seconds": round(done.seconds, 1), "decisions": len(done.decisions),
         "said": len(done.spoken), "calls": done.calls, "dollars": round(done.dollars, 6),
         "naive_calls": done.naive_calls, "naive_dollars": round(done.naive_dollars, 6),
+        "not_looked_at": done.not_looked_at, "unfinished": done.unfinished,
     }  # fmt: skip
     if as_json:
         print_json({**figures, "log": [_row(each) for each in shown]})
@@ -138,6 +142,13 @@ def _show_replay(done: Replay, everything: bool, as_json: bool) -> None:
         f"${done.dollars:.5f}; a call every 10 s would be {done.naive_calls} calls, ${done.naive_dollars:.5f} "
         f"({share:.1f} % of its calls were made)"
     )
+    if done.not_looked_at:
+        click.echo(
+            f"not recorded what {done.not_looked_at} shell commands did to the files: what their text surely did was"
+            " judged, and a file that it does not name was not"
+        )
+    if done.unfinished:
+        click.echo(f"not judged: {done.unfinished} calls whose end was not recorded")
 
 
 @click.command("eval")

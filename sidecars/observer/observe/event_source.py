@@ -8,7 +8,7 @@ from sidecars.observer.observe.events import EventReader, ends_turn, may_go_on
 from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import SidecarType, tool_filter
 from witness.assignment import Assignment
-from witness.events.spool_reader import SpoolReader
+from witness.events.spool_reader import SpooledEvent, SpoolReader
 
 # Each event may hold a megabyte: a few at a time keep the memory small, whatever backlog there is.
 _AT_ONCE = 16
@@ -31,19 +31,17 @@ def passed_over(kind: SidecarType) -> list[str]:
     return [tool for tool in _READING_TOOLS if not wanted(tool)]
 
 
-class EventWatch:
-    """Reads the completed actions that the hooks recorded.
+class ActionFilter:
+    """Events → the completed actions that a sidecar looks at, and what else of them it goes by.
 
     Args:
         kind: says which tools are looked at.
-        assignment: where the spool is.
-        position: where the last reader stopped, empty for the beginning.
-        judged: ids of events that were judged already, though the position stands before them.
+        workdir: where the agent works.
+        judged: ids of events that were judged already.
     """
 
-    def __init__(self, kind: SidecarType, assignment: Assignment, position: str, judged: Iterable[str] = ()) -> None:
-        self._spool = SpoolReader(assignment.spool, position)
-        self._reader = EventReader(assignment.workdir)
+    def __init__(self, kind: SidecarType, workdir: str, judged: Iterable[str] = ()) -> None:
+        self._reader = EventReader(workdir)
         #: Whether calls of a tool are looked at.
         self.wanted = tool_filter(kind.tools)
         self._judged = frozenset(judged)
@@ -51,24 +49,16 @@ class EventWatch:
         self.prompt = ""
         #: How many events have come, of any kind.
         self.count = 0
-        #: How many completed actions of the last look are not looked at.
+        #: How many completed actions of the last events are not looked at.
         self.passed = 0
-        #: Whether the agent's turn ended with the last look.
+        #: Whether the agent's turn ended with the last event.
         self.turn_ended = False
         #: Whether what is said at that end still reaches the agent within the turn.
         self.may_go_on = False
 
-    @property
-    def position(self) -> str:
-        """Where the next look goes on."""
-        return self._spool.position
-
-    def look(self) -> list[Observation] | None:
-        """The next actions that are looked at, oldest first; None when the spool is read to its end."""
+    def sift(self, events: Iterable[SpooledEvent]) -> list[Observation]:
+        """The actions that are looked at, oldest first."""
         self.passed, self.turn_ended = 0, False
-        events = self._spool.read(_AT_ONCE)
-        if not events:
-            return None
         found = []
         for event in events:
             self.count += 1
@@ -84,3 +74,28 @@ class EventWatch:
             else:
                 self.passed += 1
         return found
+
+
+class EventWatch(ActionFilter):
+    """Reads the completed actions that the hooks recorded.
+
+    Args:
+        kind, judged: as for ``ActionFilter``.
+        assignment: where the spool is.
+        position: where the last reader stopped, empty for the beginning.
+    """
+
+    def __init__(self, kind: SidecarType, assignment: Assignment, position: str, judged: Iterable[str] = ()) -> None:
+        super().__init__(kind, assignment.workdir, judged)
+        self._spool = SpoolReader(assignment.spool, position)
+
+    @property
+    def position(self) -> str:
+        """Where the next look goes on."""
+        return self._spool.position
+
+    def look(self) -> list[Observation] | None:
+        """The next actions that are looked at, oldest first; None when the spool is read to its end."""
+        events = self._spool.read(_AT_ONCE)
+        found = self.sift(events)
+        return found if events else None

@@ -12,6 +12,8 @@ from typing import Any
 from witness.errors import UsageError
 from witness.events.spool_reader import SpooledEvent, parse_record
 
+# The event of a call of which a transcript holds no result.
+UNFINISHED = "PreToolUse"
 # Between two captured screens in one file.
 FRAME = "\f"
 
@@ -36,18 +38,20 @@ class RecordedEvent:
 
 
 def read_events(path: Path) -> list[RecordedEvent]:
-    """The events of a spool file, oldest first.
+    """The events of a spool, oldest first.
+
+    Args:
+        path: one of its files, or its folder for all of them.
 
     Raises:
         UsageError: it cannot be read, or holds none.
     """
     events = []
     try:
-        with path.open("rb") as file:
-            for line in file:
-                event = parse_record(line)
-                if event is not None:
-                    events.append(RecordedEvent(event.time, event.id, event.payload, event=event))
+        for each in sorted(path.glob("events*.jsonl")) if path.is_dir() else [path]:
+            with each.open("rb") as file:
+                found = (parse_record(line) for line in file)
+                events += [RecordedEvent(event.time, event.id, event.payload, event=event) for event in found if event]
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     return _sorted(events, path)
@@ -56,21 +60,51 @@ def read_events(path: Path) -> list[RecordedEvent]:
 def read_transcript(path: Path) -> list[RecordedEvent]:
     """The completed tool calls of a Claude Code transcript, as its hooks would have told them.
 
+    Its subagents' transcripts are read with it, where they stand beside it: ``SESSION/subagents/agent-*.jsonl`` or
+    ``agent-*.jsonl`` of the same session.
+
     Raises:
         UsageError: it cannot be read, or holds none.
     """
     moments: list[RecordedEvent] = []
-    calls: dict[str, tuple[str, Any]] = {}
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                moments += _entry(line, calls)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+    for each in (path, *_subagents(path)):
+        calls: dict[str, _Begun] = {}
+        try:
+            with each.open("rb") as file:
+                for line in file:
+                    moments += _entry(line, calls)
+        except OSError as error:
+            raise UsageError(f"{each} cannot be read: {error}") from error
+        moments += [
+            RecordedEvent(call.time, f"{id}-unfinished", {"hook_event_name": UNFINISHED, "tool_name": call.tool})
+            for id, call in calls.items()
+        ]
     return _sorted(moments, path)
 
 
-def _entry(line: bytes, calls: dict[str, tuple[str, Any]]) -> Iterator[RecordedEvent]:
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A call whose result has not come yet."""
+
+    time: float
+    tool: str
+    given: Any
+
+
+def _subagents(path: Path) -> list[Path]:
+    beside = [each for each in path.parent.glob("agent-*.jsonl") if each != path and _session_of(each) == path.stem]
+    return sorted([*(path.with_suffix("") / "subagents").glob("*.jsonl"), *beside])
+
+
+def _session_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return str(json.loads(file.readline(1 << 20)).get("sessionId", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def _entry(line: bytes, calls: dict[str, _Begun]) -> Iterator[RecordedEvent]:
     try:
         entry = json.loads(line)
         blocks = entry["message"]["content"]
@@ -85,18 +119,18 @@ def _entry(line: bytes, calls: dict[str, tuple[str, Any]]) -> Iterator[RecordedE
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
-            calls[str(block.get("id"))] = (str(block.get("name", "")), block.get("input"))
+            calls[str(block.get("id"))] = _Begun(_time(entry), str(block.get("name", "")), block.get("input"))
         elif block.get("type") == "tool_result" and (call := calls.pop(str(block.get("tool_use_id")), None)):
             yield RecordedEvent(_time(entry), str(block["tool_use_id"]), _payload(entry, block, call))
 
 
-def _payload(entry: Mapping[str, Any], block: Mapping[str, Any], call: tuple[str, Any]) -> dict[str, Any]:
+def _payload(entry: Mapping[str, Any], block: Mapping[str, Any], call: _Begun) -> dict[str, Any]:
     payload = {
         "hook_event_name": "PostToolUseFailure" if block.get("is_error") else "PostToolUse",
         "session_id": entry.get("sessionId", ""),
         "cwd": entry.get("cwd", ""),
-        "tool_name": call[0],
-        "tool_input": call[1],
+        "tool_name": call.tool,
+        "tool_input": call.given,
         "tool_response": entry.get("toolUseResult", block.get("content")),
         "tool_use_id": block.get("tool_use_id"),
     }
