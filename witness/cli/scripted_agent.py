@@ -148,7 +148,8 @@ def main() -> int:
         _edit(agent, invoice, '"""Invoices as plain text."""', '"""Invoices as text."""')
     _bash(agent, [sys.executable, "-m", "unittest", "-q"], "python3 -m unittest -q")
     agent.fire("Stop", stop_hook_active=False, last_assistant_message="done")
-    _bash(agent, ["gt", "done"], "gt done")
+    if not os.environ.get("SCRIPTED_AGENT_STAYS"):
+        _bash(agent, ["gt", "done"], "gt done")
     # The client would sit at its prompt now; the Witness ends it.
     signal.pause()
     return 0

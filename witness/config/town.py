@@ -148,6 +148,9 @@ class Town:
             # Whoever may write into it can put another folder in the place of ours. Gas Town makes it by its own umask.
             make_folder(self.runtime.parent, below=self.root, close=True)
             make_folder(self.runtime, below=self.runtime.parent)
+            ignored = self.runtime / ".gitignore"
+            if not ignored.exists():  # a town may be a repository, and nothing of this is to be committed
+                replace_file(ignored, "*\n", durable=False, below=self.runtime)
         except OSError as error:
             raise UsageError(f"the runtime folder cannot be used: {error}") from error
         return self.runtime
