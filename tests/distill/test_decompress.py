@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ Opened = Callable[..., Text]
 PLAIN = b"".join(b"line %d of the plain text\n" % number for number in range(20_000))
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
-    "xz": lzma.compress,
+    "xz": partial(lzma.compress, preset=0),
     "zst": zstd.compress,
     "bz2": bz2.compress,
 }

@@ -117,7 +117,7 @@ def killed_while_spawning(place: Place, every: int) -> int:
 
 
 def test_a_spawner_killed_at_some_of_its_steps(scoped: Place) -> None:
-    assert killed_while_spawning(scoped, every=6) > 12
+    assert killed_while_spawning(scoped, every=12) > 12
 
 
 @pytest.mark.real
@@ -165,7 +165,7 @@ def _is(place: Place, name: str) -> bool:
 
 @pytest.mark.parametrize("what", ["respawn", "done"])
 def test_a_daemon_killed_at_some_of_its_steps(scoped: Place, what: str) -> None:
-    assert killed_while_serving(scoped, 5, what) > 5
+    assert killed_while_serving(scoped, 11, what) > 5
 
 
 @pytest.mark.real
