@@ -25,6 +25,8 @@ __all__ = [
     "JournalCorruptError",
     "JournalError",
     "JournalMovedError",
+    "JudgeContext",
+    "JudgeFunction",
     "Member",
     "MemberKind",
     "MemberState",
@@ -32,11 +34,14 @@ __all__ = [
     "NotFoundError",
     "NudgeResult",
     "NukeResult",
+    "Observation",
     "PatrolReport",
     "Problem",
     "ProcessId",
     "ProcessInfo",
     "QueueFullError",
+    "Ran",
+    "Report",
     "RunEndedError",
     "SidecarDecision",
     "Snapshot",
@@ -89,6 +94,8 @@ if TYPE_CHECKING:
         WitnessError,
     )
     from witness.journal.records import Decision, Group, GroupState, Intent, Member, MemberKind, MemberState, Usage
+    from witness.judging.functions import JudgeContext, JudgeFunction, Report
+    from witness.judging.observation import Observation, Ran
     from witness.launch.spawn_request import SpawnPlan, SpawnRequest
     from witness.names import GroupId
     from witness.process import ProcessId
@@ -132,6 +139,8 @@ _MODULES = {
         "MemberState",
         "Usage",
     ),
+    "witness.judging.functions": ("JudgeContext", "JudgeFunction", "Report"),
+    "witness.judging.observation": ("Observation", "Ran"),
     "witness.launch.spawn_request": ("SpawnPlan", "SpawnRequest"),
     "witness.names": ("GroupId",),
     "witness.process": ("ProcessId",),

@@ -22,6 +22,7 @@ from witness.config.keys import find_key
 from witness.config.settings import Settings, load_settings
 from witness.errors import DeclarationError, UsageError
 from witness.journal import Journal
+from witness.judging.hosts import HostLink
 from witness.prompts import TEXT, present
 
 
@@ -35,6 +36,8 @@ class Components:
         settings: the town's and the rig's.
         judge: who judges.
         lack: what it has to do without, empty when nothing; said once in the town's history.
+        host: the way to the process that judges, where it is another one.
+        runtime: the runtime folder of the town, where such a process is looked for; None outside of any.
     """
 
     kind: SidecarType
@@ -42,6 +45,8 @@ class Components:
     settings: Settings
     judge: Judge
     lack: str = ""
+    host: HostLink | None = None
+    runtime: Path | None = None
 
     @property
     def found(self) -> str:
@@ -67,7 +72,7 @@ class Components:
         blocks = present(prompt) - {TEXT}
         if not blocks:
             return None
-        return build_components(self.kind, replace(self.material, blocks=blocks), self.settings, workdir)
+        return build_components(self.kind, replace(self.material, blocks=blocks), self.settings, workdir, self.runtime)
 
     def observer(
         self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True, aside: bool = False
@@ -110,8 +115,13 @@ def assemble(assignment: Assignment) -> Components:
     except DeclarationError as error:
         # A slip in the settings must not leave a polecat unobserved: what a sidecar is stands in its definition.
         fault = f"the settings are wrong, and their defaults count: {error.problems[0]}"
-    parts = build_components(kind, gather(kind, assignment), settings, workdir)
+    parts = build_components(kind, gather(kind, assignment), settings, workdir, runtime_of(assignment))
     return replace(parts, lack="; ".join(filter(None, (fault, parts.lack)))) if fault else parts
+
+
+def runtime_of(assignment: Assignment) -> Path | None:
+    """The runtime folder of the town that a sidecar belongs to; None outside of any."""
+    return Path(assignment.journal).parent if assignment.town else None
 
 
 def prospects(assignment: Assignment) -> tuple[str, str]:
@@ -124,6 +134,7 @@ def prospects(assignment: Assignment) -> tuple[str, str]:
         UsageError: its declaration is wrong, as for ``assemble``.
     """
     parts = assemble(assignment)
+    parts.judge.close()
     return _mute_reason(parts), parts.found
 
 
@@ -178,11 +189,18 @@ def _key(settings: Settings) -> tuple[str, str]:
         return "", str(error)
 
 
-def build_components(kind: SidecarType, material: Context, settings: Settings, workdir: Path) -> Components:
+def build_components(
+    kind: SidecarType, material: Context, settings: Settings, workdir: Path, runtime: Path | None = None
+) -> Components:
     """Give a type with its context the judge that it asks for, or the next best that there is.
 
     Without a key, a type that wants a model runs on those of its rules that reach its threshold by themselves; one
     without such rules stays silent. Either is said once.
+
+    Args:
+        kind, material, settings: the type, its context, the settings that count.
+        workdir: where the agent works.
+        runtime: the runtime folder of its town, None outside of any.
     """
     kind = replace(
         kind,
@@ -198,6 +216,11 @@ def build_components(kind: SidecarType, material: Context, settings: Settings, w
         from sidecars.observer.judge.command import CommandJudge
 
         return Components(kind, material, settings, CommandJudge(kind, material, workdir))
+    if kind.judge == "python":
+        from sidecars.observer.judge.python import PythonJudge
+
+        function = PythonJudge(kind, material, runtime)
+        return Components(kind, material, settings, function, host=function.host, runtime=runtime)
     if not kind.asks_model:
         return Components(kind, material, settings, RulesJudge(rules, material), _what_rules_lack(rules, material))
     key, why = _key(settings)

@@ -15,12 +15,12 @@ from sidecars.observer.inject.deliver import Deliverer, Line, address, as_mark, 
 from sidecars.observer.inject.gate import Gates, gate_of
 from sidecars.observer.judge.asking import Asking, Pace
 from sidecars.observer.judge.verdict import Judge, Verdict, quoted_from
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import SidecarType
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.errors import QueueFullError
 from witness.journal import Decision, Journal, Usage
+from witness.judging.observation import Observation
 
 _MOST_WAITING = 100
 # An age is told once so many steps have followed, or, where they were not counted, after so many seconds.

@@ -15,7 +15,6 @@ import click
 
 from sidecars.observer.context.gather import gather
 from sidecars.observer.factory import build_components
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.pane import PaneWatch
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.observer.watcher import AgentLife
@@ -29,6 +28,7 @@ from witness.delivery.prompt_typist import STILL, IdlePoller
 from witness.delivery.queue_files import waiting
 from witness.errors import NotFoundError, TmuxError, TownNotFoundError, UsageError, WitnessError
 from witness.journal import Decision, Journal
+from witness.judging.observation import Observation
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.tmux import Pane, Tmux

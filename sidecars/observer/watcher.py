@@ -20,6 +20,7 @@ from witness.clock import Clock, SystemClock
 from witness.events.spool_reader import WakeSocket
 from witness.files import make_folder, open_regular, replace_file
 from witness.journal import Journal
+from witness.judging.hosts import HostLink
 from witness.process import ProcessId
 from witness.tmux import Tmux
 
@@ -43,6 +44,7 @@ class SidecarRunner:
         self._parts, self._assignment = parts, assignment
         self._clock = clock or SystemClock()
         self._stack = ExitStack()
+        self._watched: tuple[HostLink | None, int] = (None, -1)
 
     def __enter__(self) -> Self:
         kind, assignment, enter = self._parts.kind, self._assignment, self._stack.enter_context
@@ -70,6 +72,7 @@ class SidecarRunner:
             self._observer.note("sidecar-lacks", self._parts.lack)
         if not judged and (found := self._parts.found):
             self._observer.note("sidecar-found", found)
+        self._look_at_host()
         self._pane = self._pane_watch()
         self._observer.recover()
         self._pass_over_what_ended_others()
@@ -120,6 +123,7 @@ class SidecarRunner:
         slow = self._observer.fileno()
         if slow >= 0 and slow not in selector.get_map():
             selector.register(slow, selectors.EVENT_READ)
+        self._watch_host(selector)
         due = self._clock.monotonic() + self.patience
         while not selector.select(max(0.0, min(due - self._clock.monotonic(), _BEAT_SECONDS))):
             if self._clock.monotonic() >= due:
@@ -134,6 +138,7 @@ class SidecarRunner:
         for wake in wakes:
             wake.hold()
         try:
+            self._look_at_host()
             self._read()
         finally:
             for wake in wakes:
@@ -161,6 +166,28 @@ class SidecarRunner:
     def _review(self) -> None:
         rules = (*self._parts.material.rules, *self._parts.kind.rules)
         HeededReview(rules, self._assignment, self._journal).review()
+
+    def _look_at_host(self) -> None:
+        """Keep in the journal whether the process is there that judges, where it is another one."""
+        if (host := self._parts.host) is None:
+            return
+        run, name = self._assignment.group.run, self._assignment.name
+        before, lack = self._journal.sidecars.get(run, name).lack, host.lack or self._parts.lack
+        if lack != before:
+            self._journal.sidecars.set_lack(run, name, lack)
+            self._observer.note("sidecar-lacks" if lack else "sidecar-speaks-again", lack or "its host is back")
+
+    def _watch_host(self, selector: selectors.BaseSelector) -> None:
+        """Be woken by its end; another connection may have the number of the one before."""
+        host = self._parts.host
+        watched = (host, host.fileno() if host else -1)
+        if watched == self._watched:
+            return
+        if self._watched[1] >= 0:
+            selector.unregister(self._watched[1])
+        if watched[1] >= 0:
+            selector.register(watched[1], selectors.EVENT_READ)
+        self._watched = watched
 
     def _pane_watch(self) -> PaneWatch | None:
         kind, assignment = self._parts.kind, self._assignment

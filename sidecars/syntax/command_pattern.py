@@ -21,7 +21,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 from sidecars.syntax.program_table import grammar
-from sidecars.syntax.scope import Ran
+from witness.judging.observation import Ran
 
 # Kinds of flags in the table of programs that take the next word.
 _VALUES = frozenset(["x", "r", "f", "w", "@", "form", "p", "q", "cd", "sh", "code", "mod", "run", "to", "put", "lost"])

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from sidecars.syntax.arguments import Use, use_of
 from sidecars.syntax.python_effects import effects_of
-from sidecars.syntax.scope import Found, Ran, Scope
+from sidecars.syntax.scope import Found, Scope
 from sidecars.syntax.streams import Input
 from sidecars.syntax.words import UNKNOWN, Word, literal
+from witness.judging.observation import Ran
 
 _DEEPEST = 12
 _SHELLS = frozenset(["bash", "sh", "zsh", "dash", "ksh"])

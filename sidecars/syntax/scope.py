@@ -9,26 +9,10 @@ from typing import TYPE_CHECKING
 
 from sidecars.syntax.program_table import is_path
 from sidecars.syntax.words import Word
+from witness.judging.observation import Ran
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """One program that runs.
-
-    Args:
-        words: its base name, then what it was given; of a word that is not known, what it surely begins with.
-        by: the wrappers and runners that it was started by, the outermost first.
-        given: the text on its standard input, empty when that is not known.
-        whole: all of its words are known.
-    """
-
-    words: tuple[str, ...]
-    by: tuple[str, ...] = ()
-    given: str = ""
-    whole: bool = True
 
 
 @dataclass(slots=True)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from sidecars.syntax.commands import Commands, NotShellError
 from sidecars.syntax.grammars import parse
-from sidecars.syntax.scope import Found, Ran, Scope
+from sidecars.syntax.scope import Found, Scope
 from sidecars.syntax.streams import Input, Redirects, is_herestring, read_redirects
 from sidecars.syntax.words import Word, literal, read_word, text_of
+from witness.judging.observation import Ran
 
 if TYPE_CHECKING:
     from tree_sitter import Node

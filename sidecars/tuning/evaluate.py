@@ -12,7 +12,6 @@ from typing import Any
 from sidecars.observer.context.gather import PROMPT_FILE, gather
 from sidecars.observer.factory import build_components
 from sidecars.observer.judge.verdict import Judge, Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.tuning.replay import replay
 from sidecars.type_reader.sidecar_type import SidecarType
@@ -23,6 +22,7 @@ from witness.config.yaml_document import Document, load_yaml
 from witness.errors import DeclarationError, Problem
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent
+from witness.judging.observation import Observation
 from witness.names import GroupId
 from witness.process import ProcessId
 

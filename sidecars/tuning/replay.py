@@ -14,7 +14,6 @@ from sidecars.observer.judge.model_prompt import SILENT_TOKENS, question, system
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Judge, Verdict
 from sidecars.observer.observe.event_source import ActionFilter
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.pane import PaneWatch
 from sidecars.observer.observe.recorded import UNFINISHED, RecordedEvent
 from sidecars.type_reader.sidecar_type import SidecarType
@@ -23,6 +22,7 @@ from witness.clock import Clock, ManualClock
 from witness.events.spool_reader import SpooledEvent
 from witness.journal import Decision, Journal
 from witness.journal.records import Usage
+from witness.judging.observation import Observation
 
 # The naive way: the whole screen to the model, so often.
 NAIVE_SECONDS = 10.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from witness.errors import DeclarationError, Problem
 from witness.expressions import Expression, foreign
 
-JUDGES = ("rules", "model", "command", "rules+model")
+JUDGES = ("rules", "model", "command", "python", "rules+model")
 ARGUMENTS = ("files", "text", "none")
 PANE_USES = ("auto", "never", "only")
 
@@ -173,6 +173,7 @@ class SidecarType:
         batch: wait this long for more actions before a model is asked.
         calls_per_hour: how often a model may be asked; actions wait for their turn, none is dropped.
         command: the judge program's argument list.
+        function: name of the Python function that judges; the type's own name when empty.
         context: where the judge's context comes from, as ``sidecars.observer.context`` reads it.
         rules: the rules.
         prompt: the instructions to the model.
@@ -208,6 +209,7 @@ class SidecarType:
     batch: float = 2.0
     calls_per_hour: int = 30
     command: tuple[str, ...] = ()
+    function: str = ""
     context: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     prompt: str = ""
@@ -244,7 +246,7 @@ def variant(kind: SidecarType, text: str) -> SidecarType:
 
     Args:
         kind: the type.
-        text: a judge (``rules``, ``model``, ``rules+model``, ``command``), ``model:ID``, or a prompt's file.
+        text: a judge (one of ``JUDGES``), ``model:ID``, or a prompt's file.
 
     Raises:
         DeclarationError: it is none of these.

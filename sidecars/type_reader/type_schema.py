@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidecars.type_reader.sidecar_type import ARGUMENTS, JUDGES, PANE_USES, Confidence, NearMiss
+from witness.errors import UsageError
 
 # The sources that sidecars.observer.context knows, with what each one gives.
 SOURCES: Mapping[str, str] = {
@@ -130,6 +131,17 @@ def _confidence(value: Any) -> Confidence:
     return Confidence.named(_string(value))
 
 
+def _judge_name(value: Any) -> str:
+    from witness.judging.functions import check_judge
+
+    name = _string(value)
+    try:
+        check_judge(name)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return name
+
+
 def _sources(value: Any) -> tuple[str, ...]:
     found = _strings(value)
     for source in found:
@@ -209,6 +221,7 @@ FIELDS: Mapping[str, Field] = {
     "batch": Field(_duration(0, 600), _DURATION, "wait for more actions before a model is asked"),
     "calls_per_hour": Field(_whole(1, 3600), {"type": "integer"}, "how often a model may be asked"),
     "command": Field(_strings, _TEXTS, "the judge program and its arguments"),
+    "function": Field(_judge_name, _TEXT, "name of the Python function that judges; the type's name when empty"),
     "context": Field(
         _sources, _TEXTS, "where the judge's context comes from: " + ", ".join([*SOURCES, "files:GLOB", "own:FILE"])
     ),

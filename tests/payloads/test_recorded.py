@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from sidecars.observer.observe.events import EventReader
-from sidecars.observer.observe.observation import Observation
 from tests.clients import versions
+from witness.judging.observation import Observation
 
 HERE = Path(__file__).parent
 RECORDINGS = sorted(HERE.glob("*/*.json"))

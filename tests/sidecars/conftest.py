@@ -15,13 +15,13 @@ import pytest
 from sidecars.observer.factory import Components, assemble
 from sidecars.observer.inject.gate import Gates
 from sidecars.observer.judge.verdict import Judge, Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.type_reader.sidecar_type import SidecarType
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.journal import Journal
+from witness.judging.observation import Observation
 from witness.names import GroupId
 from witness.process import ProcessId
 

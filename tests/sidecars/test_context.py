@@ -8,12 +8,12 @@ import pytest
 from sidecars.observer.context.files import read_front_matter
 from sidecars.observer.context.gather import gather
 from sidecars.observer.factory import assemble
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.type_loader import load_type
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.errors import DeclarationError
 from witness.journal import Journal
+from witness.judging.observation import Observation
 
 
 def sets(assignment: Assignment) -> dict[str, tuple[str, ...]]:

@@ -13,13 +13,13 @@ import pytest
 from sidecars.observer.context import Context
 from sidecars.observer.heeded import HeededReview
 from sidecars.observer.judge.rules import RulesJudge
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.type_reader.sidecar_type import Rule
 from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.journal import Decision, Journal
+from witness.judging.observation import Observation
 
 Make = Callable[..., DecisionPipeline]
 EDITED = Rule("edited", writes=("private/",), say="{path} was changed.")

@@ -16,7 +16,6 @@ from sidecars.observer.inject.deliver import FURTHER
 from sidecars.observer.inject.gate import Gates
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.type_reader.sidecar_type import Confidence, Rule, SidecarType
 from tests.sidecars.conftest import SlowJudge
@@ -24,6 +23,7 @@ from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.journal import Decision, Journal
+from witness.judging.observation import Observation
 from witness.names import GroupId
 from witness.process import ProcessId
 

@@ -9,7 +9,6 @@ import pytest
 
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.type_reader.sidecar_type import Confidence
 from tests.sidecars.conftest import ScriptedJudge, SlowJudge
@@ -18,6 +17,7 @@ from witness.clock import ManualClock
 from witness.delivery.nudge_queue import NudgeQueue
 from witness.errors import QueueFullError
 from witness.journal import Decision, Journal, Usage
+from witness.judging.observation import Observation
 
 SEEN = [Observation("e1", tool="Bash", command="first"), Observation("e2", tool="Bash", command="second")]
 SIGNAL = Verdict(True, evidence="second", confidence=Confidence.HIGH, message="It was done.")

@@ -25,6 +25,7 @@ from witness.names import GroupId
 if TYPE_CHECKING:
     from witness.api.events import WitnessEvent
     from witness.api.messages import NudgeResult
+    from witness.judging.functions import JudgeFunction
     from witness.launch.spawn_request import MemoryProvider, SpawnPlan, SpawnRequest
     from witness.nuke import TerminationResult
     from witness.supervise.reconcile import PatrolReport, Reconciler
@@ -81,6 +82,16 @@ class ProcessInfo:
     parent: int
 
 
+def _host(town: Town, judges: Mapping[str, JudgeFunction] | None) -> contextlib.ExitStack:
+    """What serves the judges until it is closed."""
+    stack = contextlib.ExitStack()
+    if judges:
+        from witness.api.judge_host import JudgeHost
+
+        stack.callback(JudgeHost(town, judges).close)
+    return stack
+
+
 class Witness:
     """Supervises one town. A context manager; it holds the journal open.
 
@@ -89,6 +100,13 @@ class Witness:
         clock: time.
         patience: seconds to wait for whoever holds the journal; see ``Journal``.
         environ: where the caller's own polecat is read from; that of the process and its ancestors when None.
+        judges: Python functions by name, that sidecars of types with ``judge: python`` ask while this is open; see
+            ``JudgeFunction``.
+
+    Raises:
+        UsageError: a judge's name cannot be used, or another process gives it.
+        TypeError: a judge is no function.
+        JournalError: the journal cannot be opened.
     """
 
     def __init__(
@@ -98,13 +116,19 @@ class Witness:
         clock: Clock | None = None,
         environ: Mapping[str, str] | None = None,
         patience: float | None = None,
+        judges: Mapping[str, JudgeFunction] | None = None,
     ) -> None:
         self.town = town
         self._turn = threading.RLock()
         self._clock = clock or SystemClock()
         self._environ = environ
         town.need_runtime()
-        self.journal = Journal(town.journal_path, patience)
+        self._judges = _host(town, judges)
+        try:
+            self.journal = Journal(town.journal_path, patience)
+        except BaseException:
+            self._judges.close()
+            raise
 
     @functools.cached_property
     def _outer(self) -> Tmux | None:
@@ -130,6 +154,7 @@ class Witness:
     @_in_turn
     def close(self) -> None:
         """Let go of the journal and the nursery; what runs goes on."""
+        self._judges.close()
         self._let_go()
         self.journal.close()
 

@@ -132,12 +132,13 @@ class RequestServer(Generic[Peer]):
     Args:
         selector: told of the listener (data ``"listener"``) and of each connection (data ``"caller"``, the connection
             itself as the file object).
-        name: the socket's name in the working directory: a relative path is short enough for the kernel.
+        name: the socket's name in its folder.
         kind: what a connection is kept as.
+        folder: where it stands; the working directory when not given.
     """
 
-    def __init__(self, selector: selectors.BaseSelector, name: str, kind: type[Peer]) -> None:
-        self._selector, self._name, self._kind = selector, name, kind
+    def __init__(self, selector: selectors.BaseSelector, name: str, kind: type[Peer], folder: Path = Path()) -> None:
+        self._selector, self._name, self._kind, self._folder = selector, name, kind, folder
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._callers: dict[int, Peer] = {}
 
@@ -149,8 +150,9 @@ class RequestServer(Generic[Peer]):
 
     def listen(self) -> None:
         """Take connections. The caller holds the lock that goes with the socket: what stands there is a dead one's."""
-        clear_place(self._name)
-        self._listener.bind(self._name)
+        with short_path(self._folder, self._name) as path:
+            clear_place(path)
+            self._listener.bind(path)
         self._listener.listen(128)
         self._selector.register(self._listener, selectors.EVENT_READ, "listener")
 

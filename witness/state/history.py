@@ -13,6 +13,7 @@ from witness.state.records import rfc3339
 _WORDS: Mapping[str, str] = {
     "spawn-began": "it is being spawned",
     "sidecar-lacks": "{member}: {reason}",
+    "sidecar-speaks-again": "{member} can speak again",
     "sidecar-found": "{member} holds it to: {reason}",
     "channel-silent": "its client works, and its {channel} gave no sign of life: its screen only is seen: gt doctor",
     "polecat-started": "its agent has started (pid {pid})",

@@ -107,7 +107,12 @@ def _limit(key: str, value: Any, before: Any) -> str:
     return f"sets {_shown(value)}, in place of {_shown(before)}" if raised else ""
 
 
-_EFFECTS = {"command": "runs", "model": "asks the model", "prompt": "instructs the model:"}
+_EFFECTS = {
+    "command": "runs",
+    "function": "calls the Python function",
+    "model": "asks the model",
+    "prompt": "instructs the model:",
+}
 _TESTS: Mapping[str, Callable[[str, Any, Any], str]] = {
     "judge": _judge,
     "rules": _rules,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sidecars.observer.context.project_names import new_definitions
-from sidecars.observer.observe.observation import Observation
 from sidecars.syntax.command_pattern import CommandPattern
 from sidecars.syntax.manifests import packages
 from sidecars.type_reader.sidecar_type import Rule
 from witness.expressions import Expression
+from witness.judging.observation import Observation
 
 # A condition looks at an action and gives all that it found there; nothing when it does not hold.
 Values = dict[str, str]

@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from sidecars.observer.judge.verdict import Judge, Verdict
-from sidecars.observer.observe.observation import Observation
 from witness.clock import Clock
 from witness.journal import Journal, ModelRest
+from witness.judging.observation import Observation
 
 
 class Asking:

@@ -16,11 +16,11 @@ from pathlib import Path
 from sidecars.observer.context import Context
 from sidecars.observer.judge.signal_tool import find_reports
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import SidecarType
 from witness.clock import Clock, SystemClock
 from witness.errors import DeclarationError
 from witness.journal.records import Usage
+from witness.judging.observation import Observation
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.process.program_tree import TOKEN_VARIABLE, end_tree, has_ended
 from witness.trust.definition import file_digest

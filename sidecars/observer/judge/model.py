@@ -17,10 +17,10 @@ from sidecars.observer.judge.model_prompt import question, request, system_promp
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.signal_tool import TOOL, find_reports, read_report
 from sidecars.observer.judge.verdict import Verdict, quoted_from, stands_in
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence, SidecarType
 from witness.clock import Clock
 from witness.journal.records import Usage
+from witness.judging.observation import Observation
 
 # What the server will refuse again: who asks, where, or how the question is made. Another 400 is about its text.
 _LASTING = frozenset([401, 403, 404])

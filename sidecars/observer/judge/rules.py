@@ -10,10 +10,10 @@ from sidecars.observer.context import Context
 from sidecars.observer.context.project_names import code_of, comments_of, defined_anew, new_definitions
 from sidecars.observer.judge.action_conditions import PathSet, action_conditions, path_set
 from sidecars.observer.judge.verdict import Verdict, fill
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Rule, tool_filter
 from witness.expressions import Expression
 from witness.journal import Subject
+from witness.judging.observation import Observation
 
 # A condition looks at an action and gives all that it found there; nothing when it does not hold.
 _Values = dict[str, str]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence
 from witness.journal.records import Subject, Usage
+from witness.judging.observation import Observation
 
 
 @dataclass(frozen=True, slots=True)

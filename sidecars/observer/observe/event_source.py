@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sidecars.observer.observe.events import EventReader, ends_turn, may_go_on
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import SidecarType, tool_filter
 from witness.assignment import Assignment
 from witness.events.spool_reader import SpooledEvent, SpoolReader
+from witness.judging.observation import Observation
 
 # Each event may hold a megabyte: a few at a time keep the memory small, whatever backlog there is.
 _AT_ONCE = 16

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from sidecars.observer.observe.client_calls import PROMPTED, Call, folder_before, read_call
-from sidecars.observer.observe.observation import Observation, excerpt, plain, without_own_words
+from sidecars.observer.observe.plain_text import excerpt, plain, without_own_words
 from sidecars.syntax.shell import ShellReading, read_answered, read_shell
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent
 from witness.events.tree_files import in_generated_tree
+from witness.judging.observation import Observation
 
 # Enough for a judge to see what a call was about; keeps a model's prompt far under the API's price step at 100k tokens.
 TEXT_LIMIT = 12_000

@@ -8,11 +8,11 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from sidecars.observer.observe.events import EventReader
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.screen import Action, completed_actions, content_lines, is_structured
 from sidecars.type_reader.sidecar_type import SidecarType
 from witness.clock import Clock
 from witness.errors import TmuxError
+from witness.judging.observation import Observation
 
 # What Claude Code shows for a tool, and which of the tool's arguments it shows.
 _SHOWN = {

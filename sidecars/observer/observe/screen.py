@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sidecars.observer.observe.observation import plain
+from sidecars.observer.observe.plain_text import plain
 
 _BULLETS = "●⏺○◯◉◦•"
 _RULE = re.compile(r"^\s*[─━═▔▁╭╰┌└][─━═▔▁╮╯┐┘ ]{8,}\s*$")

@@ -11,7 +11,6 @@ import pytest
 
 from sidecars.observer.inject.gate import Gates, same_thing
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.type_reader.sidecar_type import Confidence, SidecarType
 from tests.sidecars.conftest import ScriptedJudge, SlowJudge
@@ -19,6 +18,7 @@ from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.journal import Decision, Journal, Usage
+from witness.judging.observation import Observation
 
 Make = Callable[..., DecisionPipeline]
 SEEN = [Observation("e", tool="Bash", command="do something")]

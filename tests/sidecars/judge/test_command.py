@@ -11,8 +11,8 @@ import pytest
 from sidecars.observer.context import Context
 from sidecars.observer.judge.command import CommandJudge
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import SidecarType
+from witness.judging.observation import Observation
 
 SEEN = [Observation("e1", tool="Edit", written=("a.py",), text="x")]
 

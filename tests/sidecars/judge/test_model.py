@@ -19,10 +19,10 @@ from sidecars.observer.factory import build_components
 from sidecars.observer.judge.model import ModelJudge
 from sidecars.observer.judge.model_prompt import SILENT_TOKENS
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence, NearMiss, SidecarType
 from tests.sidecars.reports import report, tool
 from witness.config.settings import Settings
+from witness.judging.observation import Observation
 from witness.testing import (
     Answer,
     MessagesServer,

@@ -10,8 +10,8 @@ from sidecars.observer.context.project_names import offered
 from sidecars.observer.factory import Components
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import quoted_from
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence, Rule, tool_filter
+from witness.judging.observation import Observation
 
 SETS = Context(sets={"files": ("src/**",), "not": ("src/private/**",)})
 EDIT = Observation("e", tool="Edit", written=("src/private/x.py",), text="import os\n", lines_written=1)

@@ -7,8 +7,8 @@ from sidecars.observer.inject.deliver import compose
 from sidecars.observer.judge.model import CombinedJudge
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence, Rule
+from witness.judging.observation import Observation
 
 RULES = [
     Rule("sure", text="forbidden", final=True, snippet="s"),

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from sidecars.observer.judge.verdict import quoted_from
-from sidecars.observer.observe.observation import Observation
 from sidecars.type_reader.sidecar_type import Confidence
+from witness.judging.observation import Observation
 
 SEEN = [
     Observation("one", tool="Edit", written=("src/a.py",), text="def add(a, b):\n    return a - b\n"),

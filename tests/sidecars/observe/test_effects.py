@@ -12,7 +12,6 @@ import pytest
 from sidecars.observer.factory import Components
 from sidecars.observer.observe.event_source import EventWatch
 from sidecars.observer.observe.events import EventReader
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent, read_events
 from sidecars.tuning.evaluate import Case, evaluate, load_cases
 from sidecars.tuning.replay import replay
@@ -22,6 +21,7 @@ from tests.sidecars.conftest import tool_event
 from witness.assignment import Assignment
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent
+from witness.judging.observation import Observation
 
 
 def spooled(effects: Effects | None, command: str = "./do-it", id: str = "5000000000-1", **more: Any) -> SpooledEvent:

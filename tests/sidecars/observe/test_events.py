@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sidecars.observer.observe.events import OUTPUT_LIMIT, TEXT_LIMIT, EventReader
-from sidecars.observer.observe.observation import Observation
 from tests.sidecars.conftest import tool_event
 from witness.events.effects import Effects
+from witness.judging.observation import Observation
 
 
 @pytest.fixture

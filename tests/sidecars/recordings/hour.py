@@ -13,7 +13,6 @@ from sidecars.observer.factory import Components
 from sidecars.observer.judge.model import CombinedJudge
 from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.verdict import Verdict
-from sidecars.observer.observe.observation import Observation
 from sidecars.observer.observe.recorded import RecordedEvent
 from sidecars.observer.standalone import private_assignment
 from sidecars.tuning.replay import Replay, replay
@@ -22,6 +21,7 @@ from sidecars.type_reader.type_loader import load_type
 from tests.sidecars.recordings.record import SPEC, WRONG
 from witness.config.settings import Settings
 from witness.journal import Usage
+from witness.judging.observation import Observation
 
 LABELS = tuple(line.partition("  #")[0] for line in WRONG.values())
 _BEGIN = 1_800_000_000.0

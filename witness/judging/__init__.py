@@ -1,0 +1,1 @@
+"""What judges that are no part of ours are given and answer: an action as it was seen, functions, who calls them."""
