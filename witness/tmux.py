@@ -13,6 +13,7 @@ import secrets
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from witness.errors import TmuxError, TmuxTimeoutError, TmuxUnusableError
 
 OLDEST = (3, 2)
 _TIMEOUT = 10.0
+# A listing takes milliseconds. Whoever supervises others does not wait longer for one, and after one that did not come
+# asks for nothing at all for a while.
+_PATIENCE, _REST = 1.0, 5.0
 # What the tmux server, and so every pane, starts from. The agent's real environment comes through a private file that
 # the reaper reads: tmux would show it in its argument list, and a server keeps the environment of its first caller.
 _SERVER_ENVIRONMENT = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TZ", "USER", "XDG_RUNTIME_DIR")
@@ -83,10 +87,12 @@ class Tmux:
     Args:
         socket: name of the socket (``tmux -L``).
         directory: value of ``TMUX_TMPDIR``, empty for tmux's own default.
+        waits: whether the caller can afford to wait for a server that hangs.
     """
 
-    def __init__(self, socket: str, directory: str = "") -> None:
-        self.socket, self.directory = socket, directory
+    def __init__(self, socket: str, directory: str = "", *, waits: bool = True) -> None:
+        self.socket, self.directory, self._waits = socket, directory, waits
+        self._hangs_until = 0.0
 
     @property
     def place(self) -> tuple[str, str]:
@@ -113,6 +119,8 @@ class Tmux:
             TmuxTimeoutError: it did not answer in time.
             TmuxUnusableError: there is no tmux.
         """
+        if time.monotonic() < self._hangs_until:
+            raise TmuxTimeoutError(arguments[0], "not asked: it did not answer a moment ago")
         try:
             # -u: a client without a locale (cron) would print '_' for every character outside ASCII.
             done = subprocess.run(
@@ -128,6 +136,8 @@ class Tmux:
         except FileNotFoundError as error:
             raise TmuxUnusableError(_ADVICE.format("tmux is not installed")) from error
         except subprocess.TimeoutExpired as error:
+            if not self._waits:
+                self._hangs_until = time.monotonic() + _REST
             raise TmuxTimeoutError(arguments[0], f"no answer within {timeout:g} s") from error
         if done.returncode != 0:
             message = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
@@ -216,7 +226,7 @@ class Tmux:
             TmuxError: tmux answered otherwise than expected.
         """
         try:
-            out = self.run("list-panes", "-a", "-F", _PANE_FORMAT)
+            out = self.run("list-panes", "-a", "-F", _PANE_FORMAT, timeout=_TIMEOUT if self._waits else _PATIENCE)
         except TmuxTimeoutError:
             raise
         except TmuxError as error:

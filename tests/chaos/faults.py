@@ -232,7 +232,7 @@ class Faults:
             if everybody or time.monotonic() - since > 0.2 + self.dice.random():
                 kill(who, signal.SIGCONT)
                 del self.stopped[who]
-                if of in ("witness", "fork server", "tmux"):
+                if of in ("witness", "tmux"):
                     self.still.append((since, time.monotonic()))
 
     # -- commands that die half-way -----------------------------------------------------------------------------------

@@ -25,11 +25,11 @@ from witness.events.spool_writer import LOOKER
 from witness.ipc.serving import short_path
 from witness.journal import Journal
 from witness.launch.pane import make_run_dir
-from witness.launch.sidecar_pool import SidecarLaunch, SidecarPool
+from witness.launch.sidecar_pool import PoolStartingError, SidecarLaunch, SidecarPool
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.exits import ExitKind, recorded_exit, wait_gone
-from witness.process.table import Markers, command_line, identify, read_table, send
+from witness.process.table import Markers, command_line, identify, look_up, read_table, send
 
 
 class Home:
@@ -385,3 +385,60 @@ def test_a_command_that_names_no_file_is_told_by_what_it_did(home: Home) -> None
         (decision,) = journal.decisions.of(run)
     assert (decision.reason, decision.seen) == ("edited-outside", "effect")
     assert "other.txt was created" in decision.message
+
+
+def test_a_fork_server_that_hangs_is_not_waited_for_and_answers_late(home: Home) -> None:
+    """The Witness has others to look after; what was forked meanwhile is told when it is."""
+    home.start()
+    daemon = home.connection()
+    daemon.waits = False
+    daemon.connect()
+    server = home.nursery.process()
+    assert server
+    send(server, signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        for name in ("tools", "specs"):  # the second one is not even asked for
+            with pytest.raises(PoolStartingError):
+                home.start(name, nursery=daemon)
+    finally:
+        send(server, signal.SIGCONT)
+    assert time.monotonic() - began < 5
+    news: list[SidecarLaunch] = []
+    while not news:
+        handle = daemon.fileno()
+        assert handle is not None
+        assert select.select([handle], [], [], 20)[0]
+        news = [each for each in daemon.news() if each.kind == "answered"]
+    assert [(each.run, each.name) for each in news] == [(home.assignment().group.run, "tools")]
+    home.started.append(news[0].process)
+    row = look_up(news[0].process.pid)
+    assert row
+    assert row.parent == server.pid
+
+
+def test_a_fork_server_that_hangs_for_good_is_replaced_and_its_sidecars_live(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = home.start()
+    home.await_news("ready", first)
+    monkeypatch.setattr("witness.launch.sidecar_pool._ANSWER_SECONDS", 0.0)
+    daemon = home.connection()
+    daemon.waits = False
+    daemon.connect()
+    hung = daemon.process()
+    assert hung
+    send(hung, signal.SIGSTOP)
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            second = home.start("tools", nursery=daemon)
+            break
+        except PoolStartingError:
+            assert time.monotonic() < deadline
+            if launcher := daemon.starting():
+                wait_gone({launcher}, 10)
+    assert daemon.process() not in (None, hung)
+    assert identify(hung.pid) != hung
+    assert identify(first.pid) == first
+    assert identify(second.pid) == second

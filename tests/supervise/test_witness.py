@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 
 from tests.programs import alive
-from tests.real.conftest import Place
+from tests.real.conftest import SETTINGS, Place
 from tests.supervise.command import GT, bare_environment, gt, gt_json
 from witness.config.town import Town
 from witness.errors import RunEndedError, TownLockedError
 from witness.files import locked
 from witness.journal import GroupState, Intent, MemberState
 from witness.launch import town_witness
+from witness.launch.sidecar_pool import SidecarPool
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.exits import wait_gone
@@ -387,6 +388,32 @@ def test_a_fork_server_that_comes_up_slowly_keeps_nobody_waiting(scoped: Place) 
     assert spawn.returncode == 0, said
     until(lambda: scoped.members("x")["scope"].state is MemberState.RUNNING, "it does not observe")
     assert scoped.witness.find("x").state is GroupState.RUNNING
+
+
+@pytest.mark.parametrize("who", ["fork server", "tmux"])
+def test_what_hangs_beside_the_witness_does_not_hold_it_up(make_place: Callable[..., Place], who: str) -> None:
+    place = make_place(settings=SETTINGS + "patrol_interval: 50ms\n")
+    (place.work / "issue.md").write_text("only `a/**`\n")
+    spawned = place.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
+    (scope,) = spawned.sidecars
+    pool = SidecarPool(place.town.runtime, "")
+    hangs = pool.process() if who == "fork server" else identify(Tmux(place.town.socket).panes()[0].server)
+    assert hangs
+    send(hangs, signal.SIGSTOP)
+    try:
+        place.kill(scope.process)
+        longest = 0.0
+        for _ in range(40):
+            began = time.monotonic()
+            assert town_witness.ask(place.town, {"op": "status"}, 20.0)
+            longest = max(longest, time.monotonic() - began)
+            select.select([], [], [], 0.05)
+        assert longest < 4.0, "a turn of ten seconds"
+    finally:
+        send(hangs, signal.SIGCONT)
+    until(lambda: place.members("x")["scope"].process not in (None, scope.process), "not replaced")
+    until(lambda: state(place) is GroupState.RUNNING, "it does not observe")
+    assert is_alive(spawned.agent)
 
 
 def launchers(place: Place) -> list[ProcessId]:

@@ -186,6 +186,8 @@ class Daemon:
             touched |= self._handle(key)
         for news in self._reconciler.nursery.news():
             touched.add(news.run)
+            if news.kind == "answered":
+                self._next_look = self._clock.monotonic()  # only a full look finds what was forked meanwhile
         self._watch_nursery()
         now = self._clock.monotonic()
         touched |= {run for run, at in self._due.items() if at <= now}

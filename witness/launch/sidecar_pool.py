@@ -7,7 +7,9 @@ that started it. If it dies, its sidecars live on, and the next start makes a ne
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,13 @@ from witness.ipc.serving import serving_process
 from witness.launch.environment import MARKER_ROOM, daemon_environ
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.process import ProcessId
-from witness.process.table import identify, is_alive
+from witness.process.exits import wait_gone
+from witness.process.table import identify, is_alive, send
 from witness.tmux import Tmux
 
 _ANSWER_SECONDS = 10.0
+# A fork takes milliseconds: a daemon waits this long for the answer, and sees later what became of it.
+_AT_ONCE_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class SidecarLaunch:
     """News from the nursery.
 
     Args:
-        kind: ``ready`` or ``exited``.
+        kind: ``ready`` or ``exited``; ``answered`` where a start that was not waited for has come to something.
         run, name: which sidecar.
         process: its identity.
         code: its exit code, for ``exited``.
@@ -56,6 +61,15 @@ class PoolStartingError(SpawnError):
     """The fork server is coming up: nothing was started, and nothing is wrong. Try again when it is up."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Unanswered:
+    """A request that the fork server has not answered yet: for which sidecar, and until when that is no fault."""
+
+    run: str
+    name: str
+    until: float
+
+
 @dataclass
 class SidecarPool:
     """A connection to the town's nursery; use it from one thread.
@@ -65,8 +79,8 @@ class SidecarPool:
         key_env: name of the variable with the sidecars' API key.
         outer: the tmux that holds the polecat that the caller runs in, if any (see ``start_outside``).
         key: the sidecars' API key where somebody has handed it over; it goes to them through the socket alone.
-        waits: whether ``start`` waits for a fork server that has to come up first; a daemon must not: it has others to
-            look after for the seconds that takes.
+        waits: whether ``start`` waits for a fork server that has to come up first, or hangs; a daemon must not: it has
+            others to look after for the seconds that takes.
         generation: counts the connections; a descriptor's number alone may come back.
     """
 
@@ -78,6 +92,7 @@ class SidecarPool:
     generation: int = 0
     _starting: Starting | None = None
     _connection: Connection | None = None
+    _unanswered: _Unanswered | None = None
     _server: ProcessId | None = None
     _news: list[SidecarLaunch] = field(default_factory=list)
 
@@ -88,7 +103,7 @@ class SidecarPool:
     def close(self) -> None:
         if self._connection:
             self._connection.close()
-        self._connection = None
+        self._connection = self._unanswered = None
 
     def process(self) -> ProcessId | None:
         """The nursery that runs, as the kernel knows it; None when none does."""
@@ -100,7 +115,7 @@ class SidecarPool:
         """Start one sidecar.
 
         Raises:
-            PoolStartingError: the fork server is only just coming up, and we do not wait.
+            PoolStartingError: the fork server is only just coming up, or has not answered yet, and we do not wait.
             SpawnError: it could not be started.
         """
         run_dir = Path(assignment.run_dir)
@@ -120,6 +135,7 @@ class SidecarPool:
             "marker": assignment.group.marker,
             "run_dir": str(run_dir),
         }
+        self._end_hung()
         for attempt in (1, 2):
             try:
                 self.connect()
@@ -127,6 +143,13 @@ class SidecarPool:
                 request["key"] = self.key if self.key and self.process() else ""
                 answer = self.ask(request)
                 break
+            except TimeoutError as error:
+                if not self.waits:
+                    until = time.monotonic() + _ANSWER_SECONDS
+                    self._unanswered = _Unanswered(assignment.group.run, assignment.name, until)
+                    raise PoolStartingError(assignment.name, "the fork server has not answered yet") from error
+                self.close()
+                raise SpawnError(assignment.name, "the fork server does not answer") from error
             except (OSError, ValueError) as error:
                 # It may have ended between two requests; a second failure is a real one.
                 self.close()
@@ -139,6 +162,23 @@ class SidecarPool:
         if "error" in answer:
             raise SpawnError(assignment.name, str(answer["error"]))
         return ProcessId(int(answer["pid"]), int(answer["started"]))
+
+    def _end_hung(self) -> None:
+        """While a request is not answered none is sent; a fork server that hangs is ended, and the next one forks.
+
+        Raises:
+            PoolStartingError: the answer may still come.
+        """
+        self._take_in()
+        if self._unanswered is None:
+            return
+        if time.monotonic() < self._unanswered.until:
+            raise PoolStartingError(self._unanswered.name, "the fork server has not answered yet")
+        hung = self.process()
+        self.close()
+        if hung:  # what it has forked lives on
+            send(hung, signal.SIGKILL)
+            wait_gone({hung}, _AT_ONCE_SECONDS)
 
     def shutdown(self) -> ProcessId | None:
         """Ask the nursery to end, which it does when it has no children; returns it when it goes."""
@@ -154,14 +194,17 @@ class SidecarPool:
 
     def news(self) -> list[SidecarLaunch]:
         """What has happened since the last call, without waiting."""
+        self._take_in()
+        news, self._news = self._news, []
+        return news
+
+    def _take_in(self) -> None:
         if self._connection:
             messages, there = self._connection.pending()
             for message in messages:
                 self._keep(message)
             if not there:
                 self.close()
-        news, self._news = self._news, []
-        return news
 
     def connect(self) -> None:
         """Connect, starting the nursery when none answers."""
@@ -205,11 +248,18 @@ class SidecarPool:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request over the connection that stands, and its answer; news that come between are kept."""
         assert self._connection  # noqa: S101
-        self._connection.send(request, _ANSWER_SECONDS)
-        while "kind" in (message := self._connection.receive(_ANSWER_SECONDS)):
+        seconds = _ANSWER_SECONDS if self.waits else _AT_ONCE_SECONDS
+        self._connection.send(request, seconds)
+        while "kind" in (message := self._connection.receive(seconds)):
             self._keep(message)
         return message
 
     def _keep(self, message: dict[str, Any]) -> None:
+        if "kind" not in message:
+            if late := self._unanswered:
+                self._unanswered = None
+                process = ProcessId(int(message.get("pid", 0)), int(message.get("started", 0)))
+                self._news.append(SidecarLaunch("answered", late.run, late.name, process))
+            return
         process = ProcessId(message["pid"], message["started"])
         self._news.append(SidecarLaunch(message["kind"], message["run"], message["name"], process, message.get("code")))

@@ -68,6 +68,7 @@ class Executor:
 
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, nursery: SidecarPool, clock: Clock) -> None:
         self._town, self._journal, self._tmux, self._sidecar_pool, self._clock = town, journal, tmux, nursery, clock
+        self._servers: frozenset[int] = frozenset()
         me = identify(os.getpid())
         self._me = me or ProcessId(os.getpid(), 0)
 
@@ -322,10 +323,9 @@ class Executor:
         return results
 
     def _tmux_servers(self) -> frozenset[int]:
-        try:
-            return frozenset(pane.server for pane in self._tmux.panes())
-        except WitnessError:
-            return frozenset()
+        with contextlib.suppress(WitnessError):  # it does not answer: those of before are kept out of harm's way
+            self._servers = frozenset(pane.server for pane in self._tmux.panes())
+        return self._servers
 
     def _take_session(self, group: GroupId, session: str, outcome: PatrolResult) -> None:
         """Take a session away if it is the group's: one of that name may be somebody else's, made since or before."""

@@ -45,14 +45,14 @@ class Reconciler:
         journal: its journal; the caller closes it.
         clock: time.
         outer: the tmux that holds the polecat that this process runs in, if any.
-        waits: see ``SidecarPool``.
+        waits: whether it may wait for a fork server or a tmux that hangs; a daemon must not.
     """
 
     def __init__(
         self, town: Town, journal: Journal, clock: Clock, outer: Tmux | None = None, *, waits: bool = True
     ) -> None:
         self.town, self.journal, self.clock = town, journal, clock
-        self.tmux = Tmux(*town.tmux_place)
+        self.tmux = Tmux(*town.tmux_place, waits=waits)
         self.observer = SnapshotReader(town, journal, self.tmux, clock)
         settings = self.observer.settings("")
         self.nursery = SidecarPool(town.runtime, settings.key_env, outer, exported_key(settings), waits)
