@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecars.distill.question import IDENTIFIER, KIN, NUMBER, PHRASE, Term, parse_question, stem
+from sidecars.distill.question import (
+    IDENTIFIER,
+    KIN,
+    NUMBER,
+    PHRASE,
+    Matcher,
+    Term,
+    finder,
+    parse_question,
+    plain_finder,
+    stem,
+)
 
 
 def weights(text: str) -> dict[str, float]:
@@ -76,3 +89,21 @@ def test_languages_without_blanks_are_cut_in_pairs() -> None:
 def test_no_question_is_a_fault(text: str) -> None:
     for term in parse_question(text).terms:
         assert term.text == term.text.strip() != ""
+
+
+# Few letters, so that one pattern begins, ends and stands inside another; the rest is what an expression could mistake.
+_PIECES = st.text("aab.*\\\n|", min_size=1, max_size=6).map(str.encode) | st.binary(min_size=1, max_size=3)
+
+
+@given(st.lists(_PIECES, min_size=1, max_size=12, unique=True), st.lists(_PIECES, max_size=40).map(b"".join))
+def test_without_the_library_the_same_is_found(patterns: list[bytes], data: bytes) -> None:
+    assert list(plain_finder(patterns)(data)) == list(finder(patterns)(data))
+
+
+def test_a_question_is_searched_for_where_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = parse_question("why did maxRetryCount fail with a timeout?").terms
+    data = b"Timeout: maxRetryCount failed; a retry\nno failure, no time"
+    expected = list(Matcher(terms).hits(data))
+    assert len(expected) > 3
+    monkeypatch.setitem(sys.modules, "ahocorasick_rs", None)
+    assert list(Matcher(terms).hits(data)) == expected
