@@ -1,8 +1,8 @@
 """The nudge queue of one session, in Gas Town's format and by its rules, so that either side may write or drain it.
 
-Writes are atomic (temporary name, fsync, rename); claims are renames; a claim that was not acknowledged in five minutes
-is put back once. Nothing is ever dropped in silence: what is not delivered goes to ``dead-letter/`` with its reason and
-leaves a line in the ledger that the Witness folds into its journal.
+Writes are atomic (temporary name, fsync where the words stand nowhere else, rename); claims are renames; a claim that
+was not acknowledged in five minutes is put back once. Nothing is ever dropped in silence: what is not delivered goes to
+``dead-letter/`` with its reason and leaves a line in the ledger that the Witness folds into its journal.
 """
 
 from __future__ import annotations
@@ -125,11 +125,16 @@ class NudgeQueue:
         self._delivered = delivered
         self._depth = depth
 
-    def enqueue(self, nudge: Nudge) -> str:
+    def enqueue(self, nudge: Nudge, *, durable: bool = True) -> str:
         """Let a nudge wait for the agent's next step.
 
         An urgent one always gets in: at the depth limit the oldest normal one makes room, and goes to the dead-letter
         folder; where all are urgent the oldest of them does.
+
+        Args:
+            nudge: it.
+            durable: it outlives a loss of power. That costs a disk's flush (4 to 80 ms), for which an agent waits;
+                a sidecar's stands in the journal, and its agent would not have outlived that either.
 
         Returns:
             Its file name.
@@ -146,7 +151,7 @@ class NudgeQueue:
             timestamp=nudge.timestamp or now,
             expires_at=nudge.expires_at or max(now, nudge.deliver_after) + ttl,
         )
-        temporary = self._write(nudge)
+        temporary = self._write(nudge, durable)
         try:
             # Without the lock the order of two at the same instant is open, nothing worse: never lose a nudge for it.
             with queue_files.Locked(self._path, _WRITER_WAIT):
@@ -176,14 +181,15 @@ class NudgeQueue:
         runtime = self.folder.parent.parent  # <town>/.runtime/nudge_queue/<session>
         return Operational(runtime.parent).count("nudge", "max_queue_depth", queue_files.DEPTH)
 
-    def _write(self, nudge: Nudge) -> Path:
+    def _write(self, nudge: Nudge, durable: bool = True) -> Path:
         temporary = self.folder / f".{os.getpid()}-{secrets.token_hex(4)}.new"
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(file, "w", encoding="utf-8", errors="replace") as text:
                 json.dump(nudge.to_fields(), text, indent=2, ensure_ascii=False)
                 text.flush()
-                os.fsync(text.fileno())
+                if durable:
+                    os.fsync(text.fileno())
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise

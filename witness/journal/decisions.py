@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from witness.journal.records import Decision, Subject, Usage
@@ -96,6 +97,13 @@ class PriorInjection(NamedTuple):
     spoken: float
 
 
+class Spoken(NamedTuple):
+    """What one sidecar has said in a run: how many lines, and the monotonic second of the last."""
+
+    lines: int
+    last: float
+
+
 class DecisionLog:
     """Reads and writes decisions. Caps and cooldowns are read from here, so a respawn resets none of them."""
 
@@ -183,6 +191,15 @@ class DecisionLog:
             for sidecar, rule, words, subjects, named, line, spoken in rows
         ]
 
+    def spoken(self, run: str) -> dict[str, Spoken]:
+        """How much each sidecar of a run has said that has reached the agent, or may yet, by its name."""
+        rows = self._journal.run(
+            "SELECT sidecar, COUNT(DISTINCT line), MAX(spoken) FROM decisions WHERE run = ? AND outcome = 'injected'"
+            " AND stage != 'undelivered' AND spoken > 0 GROUP BY sidecar",
+            run,
+        ).fetchall()
+        return {name: Spoken(lines, last) for name, lines, last in rows}
+
     def remarks(self, run: str, sidecar: str) -> list[Decision]:
         """What the rules of a sidecar have said in a run, oldest first: what may have been heeded."""
         return self._select("run = ? AND sidecar = ? AND outcome = 'injected' AND rule != ''", run, sidecar, last=1000)
@@ -268,6 +285,7 @@ def _values(decision: Decision) -> list[Any]:
     return own + [getattr(usage, name) for name in _USAGE]
 
 
+@lru_cache(maxsize=4096)  # each step reads all that was said before
 def _subjects(text: str) -> tuple[Subject, ...]:
     return () if text == "[]" else tuple(Subject(*each) for each in json.loads(text))
 

@@ -103,7 +103,8 @@ class Deliverer:
                 kind="sidecar",
                 thread_id=self.thread(decision.id),
                 run=decision.run,
-            )
+            ),
+            durable=False,
         )
 
     def waits(self, decision: str) -> bool:

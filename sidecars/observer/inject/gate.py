@@ -186,9 +186,8 @@ class Gates:
 
     def lines_left(self) -> int:
         """How many more lines the cap of this run allows."""
-        said = self._journal.decisions.said(self._run)
-        lines = {each.line for each in said if each.spoken and each.sidecar == self._assignment.name}
-        return max(0, self._kind.cap - len(lines))
+        own = self._journal.decisions.spoken(self._run).get(self._assignment.name)
+        return max(0, self._kind.cap - (own.lines if own else 0))
 
     @property
     def capped(self) -> str:
@@ -202,11 +201,11 @@ class Gates:
             since: monotonic seconds since which the oldest remark waits.
         """
         now = self._clock.monotonic()
-        said = [each for each in self._journal.decisions.said(self._run) if each.spoken]
-        own = max((each.spoken for each in said if each.sidecar == self._assignment.name), default=None)
+        spoken = {name: each.last for name, each in self._journal.decisions.spoken(self._run).items()}
+        own = spoken.pop(self._assignment.name, None)
         if own is not None and (left := own + self._kind.cooldown - now) > 0:
             return Hold(left, f"cooldown: {left:.0f} s left")
-        others = max((each.spoken for each in said if each.sidecar != self._assignment.name), default=None)
+        others = max(spoken.values(), default=None)
         if others is not None and (left := others + self._kind.gap - now) > 0 and now - since < _LONGEST_GAP:
             return Hold(left, f"gap: {left:.1f} s left, another sidecar has just spoken")
         return None
