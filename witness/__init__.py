@@ -16,6 +16,8 @@ from witness.version import __version__
 
 __all__ = [
     "AsyncWitness",
+    "Channel",
+    "Client",
     "Decision",
     "DeclarationError",
     "Group",
@@ -69,6 +71,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from witness.agents.clients import Channel, Client
     from witness.api.async_witness import AsyncWitness
     from witness.api.events import SidecarDecision, Snapshot, TownEvent, WitnessEvent
     from witness.api.messages import NudgeResult
@@ -105,6 +108,7 @@ if TYPE_CHECKING:
 # The module of each public name. They are imported when they are first asked for: a sidecar imports witness.clock and
 # the like many times a night and must not pay for the whole package.
 _MODULES = {
+    "witness.agents.clients": ("Channel", "Client"),
     "witness.api.async_witness": ("AsyncWitness",),
     "witness.api.events": ("SidecarDecision", "Snapshot", "TownEvent", "WitnessEvent"),
     "witness.api.messages": ("NudgeResult",),

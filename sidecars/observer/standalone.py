@@ -19,7 +19,7 @@ from sidecars.observer.observe.pane import PaneWatch
 from sidecars.observer.pipeline import DecisionPipeline
 from sidecars.observer.watcher import AgentLife
 from sidecars.type_reader.sidecar_type import SidecarType, tool_filter
-from witness.agents.clients import ANY, CLIENTS, Client, client_for, client_named
+from witness.agents.clients import ANY, CLIENTS, Client, client_for, client_named, installed_clients
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
 from witness.config.settings import Settings, load_settings, parse_duration
@@ -157,7 +157,8 @@ def _client(order: Watch, pane: Pane) -> Client:
 
     if order.client:
         if (named := client_named(order.client)) is None:
-            raise NotFoundError("client", order.client, ", ".join(client.name for client in CLIENTS))
+            known = ", ".join(client.name for client in (*CLIENTS, *installed_clients()[0]))
+            raise NotFoundError("client", order.client, known)
         return named
     with suppress(psutil.Error):
         first = psutil.Process(pane.pid)

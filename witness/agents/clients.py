@@ -11,7 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import PurePath
+
+from witness.errors import WitnessError
+from witness.installed import CLIENTS as EXTRA_CLIENTS
+from witness.installed import describe, entries, load
 
 
 class Channel(StrEnum):
@@ -27,7 +32,7 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client.
+    """One client. A package adds one as an entry point of ``gt_witness.clients`` that names an instance.
 
     Args:
         name: ours for it.
@@ -141,11 +146,13 @@ OPENCODE = Client(
 ANY = Client(name="any", title="any other agent", programs=(), channel=Channel.PANE)
 
 CLIENTS = (CLAUDE, CODEX, GEMINI, OPENCODE, ANY)
+#: What a package's own client may be: its hooks would need a dialect of ours.
+_INSTALLED_CHANNELS = (Channel.PANE, Channel.NONE)
 _RUNNERS = frozenset({"env", "npx", "bunx", "node", "bun", "nice", "exec"})
 
 
 def client_for(argv: Sequence[str]) -> Client:
-    """The client that an agent's command starts; ``ANY`` when it is none that we know."""
+    """The client that an agent's command starts, also one that is installed; ``ANY`` when nobody knows it."""
     for word in argv:
         name = _program(word)
         for client in CLIENTS:
@@ -153,8 +160,42 @@ def client_for(argv: Sequence[str]) -> Client:
                 return client
         # env, its assignments and flags, and runners may stand in front of the program; anything else is it.
         if name not in _RUNNERS and "=" not in word and not word.startswith("-"):
-            break
+            return next((client for client in installed_clients()[0] if name in client.programs), ANY)
     return ANY
+
+
+@cache
+def installed_clients() -> tuple[tuple[Client, ...], tuple[str, ...]]:
+    """The clients that other packages add (entry points of ``gt_witness.clients``), and one line for each fault.
+
+    A row of ours is never replaced, and one that is wrong is left out; the others count.
+    """
+    found: list[Client] = []
+    faults: list[str] = []
+    for entry in entries(EXTRA_CLIENTS).values():
+        try:
+            client = load(entry, Client)
+            if fault := _fault(client, [*CLIENTS, *found]):
+                raise WitnessError(f"{describe(entry)} cannot be used: {fault}")
+            found.append(client)
+        except WitnessError as error:
+            faults.append(str(error))
+    if faults:
+        import logging
+
+    for fault in faults:
+        logging.getLogger("witness.clients").warning("%s", fault)
+    return tuple(found), tuple(faults)
+
+
+def _fault(client: Client, known: Sequence[Client]) -> str:
+    """What keeps an added client from being used, empty for nothing."""
+    if client.channel not in _INSTALLED_CHANNELS:
+        return f"its channel is {client.channel}, and has to be one of {', '.join(_INSTALLED_CHANNELS)}"
+    for other in known:
+        if client.name == other.name or not set(client.programs).isdisjoint(other.programs):
+            return f"{other.name} has its name or one of its programs already"
+    return "" if client.programs else "it names no programs"
 
 
 def program_at(argv: Sequence[str], client: Client) -> int | None:
@@ -163,5 +204,6 @@ def program_at(argv: Sequence[str], client: Client) -> int | None:
 
 
 def client_named(name: str) -> Client | None:
-    """The row of that name."""
-    return next((client for client in CLIENTS if client.name == name), None)
+    """The client of that name, also an installed one."""
+    ours = next((client for client in CLIENTS if client.name == name), None)
+    return ours or next((client for client in installed_clients()[0] if client.name == name), None)

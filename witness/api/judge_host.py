@@ -14,8 +14,9 @@ from typing import Any
 from witness.config.town import Town
 from witness.errors import UsageError
 from witness.files import locked, make_folder
+from witness.installed import JUDGES, entries
 from witness.ipc.jsonlines import Connection, RequestServer
-from witness.judging.functions import JudgeFunction, answer_to, check_judge, installed_judge
+from witness.judging.functions import JudgeFunction, answer_to, check_judge
 from witness.judging.hosts import FOLDER, names_of
 
 _LOG = logging.getLogger("witness.judges")
@@ -38,7 +39,7 @@ class JudgeHost:
     def __init__(self, town: Town, judges: Mapping[str, JudgeFunction]) -> None:
         for name, function in judges.items():
             check_judge(name, function)
-            if found := installed_judge(name):
+            if found := entries(JUDGES).get(name):
                 raise UsageError(f"judge {name!r} is installed already: {found.value}; give yours another name")
         folder = town.make_runtime() / FOLDER
         make_folder(folder, below=folder.parent)

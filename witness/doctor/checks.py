@@ -56,6 +56,7 @@ def examine(examination: Examination) -> list[Finding]:
     """Make every check; one that fails itself is a finding too."""
     findings = [*prerequisites.check_python(), *prerequisites.check_tmux_program()]
     findings += prerequisites.check_agent(examination.environ)
+    findings += client_checks.check_installed()
     findings += client_checks.check_client(examination.start, examination.environ)
     findings += town_checks.check_place(examination.town, examination.start, examination.real_gt, examination.environ)
     if examination.other_gt:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from witness.agents.channels import choose
-from witness.agents.clients import Channel
+from witness.agents.clients import Channel, installed_clients
 from witness.agents.folder_dialog import claude_file, folder_dialog
 from witness.doctor.finding import Finding, note, ok, warning
 from witness.doctor.prerequisites import DEFAULT_AGENT
@@ -27,6 +27,12 @@ _LOGINS = (
 # Of a key in its environment the client remembers the end, and asks about one that it has not met.
 _KEY_END = 20
 _LARGEST = 64 << 20
+
+
+def check_installed() -> Iterator[Finding]:
+    """What is wrong with the clients that other packages add."""
+    for fault in installed_clients()[1]:
+        yield warning("clients", fault, "update or remove its package: the client is not known until then")
 
 
 def check_client(start: Path, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -15,13 +15,12 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from witness.errors import UsageError, WitnessError
+from witness.installed import describe, load
 from witness.judging.observation import Observation
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-#: The entry-point group of judges that sidecars import themselves.
-GROUP = "gt_witness.judges"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _LONGEST_COMPLAINT = 300
 
@@ -130,27 +129,13 @@ def _shown(seen: Observation) -> str:
     return next((line for line in lines if line.startswith(("wrote: ", "opened: ", "command: "))), lines[0])
 
 
-# -- installed functions --------------------------------------------------------------------------------------------
-
-
-def installed_judge(name: str) -> EntryPoint | None:
-    """The installed judge of that name, not imported; None when there is none."""
-    from importlib.metadata import entry_points
-
-    return next(iter(entry_points(group=GROUP, name=name)), None)
-
-
 def import_judge(found: EntryPoint) -> JudgeFunction:
     """Import an installed judge.
 
     Raises:
         WitnessError: it cannot be imported, or is no function; one line names its package.
     """
-    package = found.dist.name if found.dist else "?"
-    try:
-        function = found.load()
-        check_judge(found.name, function)
-    except BaseException as error:
-        words = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_COMPLAINT]
-        raise WitnessError(f"the judge {found.name} ({found.value} of {package}) cannot be used: {words}") from error
+    function = load(found)
+    if not callable(function):
+        raise WitnessError(f"{describe(found)} cannot be used: it is {type(function).__name__}, and no function")
     return function  # type: ignore[no-any-return]

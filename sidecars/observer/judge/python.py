@@ -15,8 +15,9 @@ from sidecars.observer.judge.verdict import Verdict
 from sidecars.type_reader.sidecar_type import SidecarType
 from witness.clock import Clock, SystemClock
 from witness.errors import WitnessError
+from witness.installed import JUDGES, entries
 from witness.journal.records import Usage
-from witness.judging.functions import JudgeFunction, answer_to, import_judge, installed_judge, question_of
+from witness.judging.functions import JudgeFunction, answer_to, import_judge, question_of
 from witness.judging.hosts import HostLink
 from witness.judging.observation import Observation
 
@@ -42,7 +43,7 @@ class PythonJudge:
         self._clock = clock or SystemClock()
         name = kind.function or kind.name
         self.host: HostLink | None = None
-        if found := installed_judge(name):
+        if found := entries(JUDGES).get(name):
             self._ask: _Ask = _Installed(lambda: import_judge(found)).ask
         else:
             self.host = HostLink(runtime, name)

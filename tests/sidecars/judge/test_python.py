@@ -21,6 +21,7 @@ from sidecars.observer.context import Context
 from sidecars.observer.judge.python import PythonJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.type_reader.sidecar_type import Confidence, SidecarType
+from tests.installed import package
 from tests.supervise.test_witness import until
 from witness import JudgeContext, JudgeFunction, Observation, Ran, Report, UsageError, Witness
 from witness.events.spool_reader import append_event
@@ -218,19 +219,12 @@ number = 5
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A package of judges, as pip would leave it."""
-    name = f"gtw_judges_{os.getpid()}"
-    site = tmp_path / "site"
-    (site / f"{name}-1.0.dist-info").mkdir(parents=True)
-    (site / f"{name}.py").write_text(PACKAGE)
-    info = site / f"{name}-1.0.dist-info"
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    rows = [f"{row} = {name}:{row}" for row in ("good", "slow", "number", "missing")]
-    (info / "entry_points.txt").write_text("[gt_witness.judges]\n" + "\n".join([*rows, "absent = nowhere_at_all:x"]))
-    monkeypatch.syspath_prepend(site)
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    return name
+def installed(tmp_path: Path) -> Iterator[str]:
+    names = {name: "{module}:" + name for name in ("good", "slow", "number", "missing")} | {
+        "absent": "nowhere_at_all:x"
+    }
+    with package(tmp_path / "site", PACKAGE, "gt_witness.judges", names) as module:
+        yield module
 
 
 def test_an_installed_function_is_imported_when_it_is_asked(installed: str) -> None:
@@ -245,15 +239,15 @@ def test_an_installed_function_is_imported_when_it_is_asked(installed: str) -> N
     ("name", "error"),
     [
         ("missing", "cannot be used: AttributeError: module"),
-        ("absent", "(nowhere_at_all:x of gtw_judges"),
-        ("number", "'number' is int, and no function"),
+        ("absent", "absent = nowhere_at_all:x of gtw_package"),
+        ("number", "it is int, and no function"),
     ],
 )
 def test_an_installed_function_with_a_fault_is_silence_in_one_line(installed: str, name: str, error: str) -> None:
     judge = PythonJudge(replace(KIND, function=name), Context(), None)
     (verdict,) = judge.judge(SEEN)
     judge.close()
-    assert verdict.error.startswith(f"python: the judge {name} (")
+    assert verdict.error.startswith(f"python: gt_witness.judges: {name} = ")
     assert error in verdict.error
     assert "\n" not in verdict.error
 
