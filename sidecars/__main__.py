@@ -11,10 +11,10 @@ def main(argv: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["--assignment"] and len(arguments) == 2:
         sys.exit(_assigned(Path(arguments[1])))
-    if arguments[:1] == ["--nursery"] and len(arguments) in (2, 3):
-        from sidecars.observer.forkserver import main as nursery
+    if arguments[:1] == ["--forkserver"] and len(arguments) in (2, 3):
+        from sidecars.observer.forkserver import main as serve
 
-        sys.exit(nursery(Path(arguments[1]), with_model=arguments[2:] == ["--model"]))
+        sys.exit(serve(Path(arguments[1]), with_model=arguments[2:] == ["--model"]))
     from sidecars.observer.standalone import main as by_hand
 
     sys.exit(by_hand(arguments))

@@ -265,7 +265,7 @@ def foreign_to(table: Table, infrastructure: Iterable[ProcessId], others: Iterab
 
     Args:
         table: the process table.
-        infrastructure: the Witness, the nursery, the tmux server.
+        infrastructure: the Witness, the fork server, the tmux server.
         others: recorded members of groups that are not to be ended.
 
     Returns:

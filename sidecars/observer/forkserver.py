@@ -1,11 +1,11 @@
-"""The nursery: loads once what every sidecar needs, and forks one on request.
+"""The fork server: loads once what every sidecar needs, and forks one on request.
 
 It is single-threaded, opens nothing that a child must not share, and is the only one to reap its children: how each
 ended is written to ``RUN_DIR/exits/NAME.json`` and told to whoever is connected. It ends by itself when it has had
 neither children nor callers for a while.
 
 The protocol is one JSON object a line on a Unix socket: ``{"assignment","text","run","name","marker","run_dir"}`` is
-answered by ``{"pid","started"}`` or ``{"error"}``; news come as ``{"kind": "ready"|"exited", "run","name","pid",
+answered by ``{"pid","started"}`` or ``{"error"}``; events come as ``{"kind": "ready"|"exited", "run","name","pid",
 "started"}``.
 """
 
@@ -34,7 +34,7 @@ from witness.ipc.background import go_to_background
 from witness.ipc.jsonlines import Connection, RequestServer
 from witness.names import MARKER_VARIABLE
 
-_SOCKET = "nursery.sock"
+_SOCKET = "forkserver.sock"
 _IDLE_SECONDS = 60.0
 # As the loop's own code for a journal that was taken away.
 _REMOVED = 5
@@ -70,7 +70,7 @@ class _Child:
     run_dir: str
     started: int
 
-    def news(self, kind: str, pid: int, **more: object) -> dict[str, object]:
+    def event(self, kind: str, pid: int, **more: object) -> dict[str, object]:
         return {"kind": kind, "run": self.run, "name": self.name, "pid": pid, "started": self.started, **more}
 
 
@@ -88,7 +88,7 @@ def _own_marker(marker: str) -> None:
     """Put the marker where the kernel shows it to others.
 
     ``/proc/PID/environ`` shows the memory that a process was started with, and a fork inherits its parent's. The
-    nursery was started with a blank marker of enough room; the child fills its own copy in.
+    fork_server was started with a blank marker of enough room; the child fills its own copy in.
     """
     import ctypes
 
@@ -102,7 +102,7 @@ def _own_marker(marker: str) -> None:
 
 
 class ForkServer:
-    """The running nursery of one town."""
+    """The running fork server of one town."""
 
     def __init__(self, runtime: Path) -> None:
         self._runtime = runtime
@@ -121,7 +121,7 @@ class ForkServer:
     def serve(self) -> None:
         """Fork sidecars until nobody needs us any more."""
         started = _start_ticks(os.getpid())
-        replace_file("nursery.json", json.dumps({"pid": os.getpid(), "started": started}), durable=False, aside=True)
+        replace_file("forkserver.json", json.dumps({"pid": os.getpid(), "started": started}), durable=False, aside=True)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -185,7 +185,7 @@ class ForkServer:
     def _become(
         self, assignment: str, text: str, key: str, name: str, run_dir: str, marker: str, ready: int
     ) -> NoReturn:
-        """The child's whole life. It never returns into the nursery's loop."""
+        """The child's whole life. It never returns into the fork server's loop."""
 
         def observe() -> int:
             _own_marker(marker)
@@ -221,7 +221,7 @@ class ForkServer:
             code = life()
         except SystemExit as leave:
             code = leave.code if isinstance(leave.code, int) else 1
-        except BaseException:  # noqa: BLE001 - whatever it was, the log shall have it and the nursery its exit code
+        except BaseException:  # noqa: BLE001 - whatever it was, the log shall have it and the fork server its exit code
             import traceback
 
             traceback.print_exc()
@@ -268,7 +268,7 @@ class ForkServer:
         self._selector.unregister(handle)
         os.close(handle)
         if said and (child := self._children.get(pid)):
-            self._callers.broadcast(child.news("ready", pid))
+            self._callers.broadcast(child.event("ready", pid))
 
     def _reap(self) -> None:
         while True:
@@ -287,7 +287,7 @@ class ForkServer:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
             self._record(child, pid, code)
-            self._callers.broadcast(child.news("exited", pid, code=code))
+            self._callers.broadcast(child.event("exited", pid, code=code))
 
     @staticmethod
     def _record(child: _Child, pid: int, code: int) -> None:
@@ -308,8 +308,8 @@ class ForkServer:
 
 
 def main(runtime: Path, *, with_model: bool = False) -> int:
-    """Become the town's nursery in the background; returns once it answers, or one does already."""
-    lock = open_regular(runtime / "nursery.lock", flags=os.O_RDWR | os.O_CREAT)
+    """Become the town's fork server in the background; returns once it answers, or one does already."""
+    lock = open_regular(runtime / "forkserver.lock", flags=os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -318,18 +318,18 @@ def main(runtime: Path, *, with_model: bool = False) -> int:
     if isinstance(ready, bool):
         os.close(lock)
         return 0 if ready else 1
-    nursery = ForkServer(runtime)
+    server = ForkServer(runtime)
     _preload(with_model)
     # Only now: who could connect earlier would wait for the answer as long as all that takes.
-    nursery.open()
+    server.open()
     # Objects that live for ever are put aside, so that no collection in a child copies their pages.
     gc.collect()
     gc.freeze()
     ready()
     try:
-        nursery.serve()
+        server.serve()
     finally:  # never reached in a child: that one leaves by os._exit
-        for name in (_SOCKET, "nursery.json"):
+        for name in (_SOCKET, "forkserver.json"):
             with contextlib.suppress(OSError):
                 clear_place(name)
     return 0

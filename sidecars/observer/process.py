@@ -42,15 +42,15 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
     from sidecars.observer.watcher import SidecarRunner
 
     try:
-        with SidecarRunner(parts, assignment) as vigil, selectors.DefaultSelector() as selector:
-            for source in vigil.sources():
+        with SidecarRunner(parts, assignment) as runner, selectors.DefaultSelector() as selector:
+            for source in runner.sources():
                 selector.register(source, selectors.EVENT_READ)
             ready()
-            vigil.tell_changes()
-            while not vigil.agent_ended:
-                vigil.look()
-                vigil.rest(selector)
-            vigil.finish()
+            runner.tell_changes()
+            while not runner.agent_ended:
+                runner.look()
+                runner.rest(selector)
+            runner.finish()
     except JournalMovedError as error:
         sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
         return MOVED
@@ -63,7 +63,7 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
 # One sidecar of each shipped type, lived through in an empty folder before any real one is forked.
 #
 # What runs for the first time in a process fills caches and specialises its own code, which in a fork copies the
-# pages that it stands in. After a rehearsal in the nursery a hundred children share those pages.
+# pages that it stands in. After a warm-up in the fork server a hundred children share those pages.
 
 # Loads the shell's grammar and the table of programs.
 _LINE = "cd src && sed -i 's/a/b/' \"$file\" a.py | tee log.txt"
@@ -89,15 +89,15 @@ def warm_up(me: ProcessId) -> None:
         for kind in _TYPES:
             try:
                 assignment = Assignment.from_json(_assignment(kind, folder, me).to_json())
-                with SidecarRunner(assemble(assignment), assignment) as vigil:
-                    vigil.look()
+                with SidecarRunner(assemble(assignment), assignment) as runner:
+                    runner.look()
             except Exception as error:  # noqa: BLE001 - whatever it is, the real ones will say it in their own logs
-                sys.stderr.write(f"the rehearsal of {kind} failed: {type(error).__name__}: {error}\n")
+                sys.stderr.write(f"the warm-up of {kind} failed: {type(error).__name__}: {error}\n")
 
 
 def _assignment(kind: str, folder: Path, me: ProcessId) -> Assignment:
     return Assignment(
-        group=GroupId("main", "rehearsal", str(os.getpid())),
+        group=GroupId("main", "warm-up", str(os.getpid())),
         name=kind,
         type=kind,
         argument="",

@@ -91,8 +91,8 @@ def respawns() -> list[Row]:
     existing, observing = [], []
     with ScratchTown() as town:
         town.witness.spawn("toast", workdir=town.work, agent=_SLEEP, sidecars=town.four_sidecars())
-        nursery = town.nursery
-        assert nursery
+        fork_server = town.fork_server
+        assert fork_server
         for _ in range(_RESPAWNS):
             # The crash before is forgotten after a second; a second crash within it would have to wait.
             select.select([], [], [], 1.2)
@@ -100,7 +100,7 @@ def respawns() -> list[Row]:
             assert member.process
             pid = member.process.pid
             began = time.monotonic()
-            span = replaced_after(nursery.pid, pid, lambda pid=pid: os.kill(pid, signal.SIGKILL))  # type: ignore[misc]
+            span = replaced_after(fork_server.pid, pid, lambda pid=pid: os.kill(pid, signal.SIGKILL))  # type: ignore[misc]
             existing += [span] if span is not None else []
             observing.append(town.wait_running(1, began)[0].since - began)
     return [
@@ -119,16 +119,16 @@ def hundred_sidecars() -> list[Row]:
         spawned = time.monotonic() - began
         count = 4 * _GROUPS
         town.wait_running(count, 0.0)
-        daemon, nursery = town.daemon, town.nursery
+        daemon, fork_server = town.daemon, town.fork_server
         assert daemon
-        assert nursery
+        assert fork_server
         pids = [member.process.pid for member in town.sidecars() if member.process]
         each = [pss([pid]) for pid in pids]
         rows = [
             _demand("25 spawns one after the other, s", spawned),
             _demand("memory of a sidecar (PSS), MiB", statistics.mean(each), 8.0),
             _demand("memory of the Witness (PSS), MiB", pss([daemon.pid]), 25.0),
-            _demand("memory of the nursery (PSS), MiB", pss([nursery.pid])),
+            _demand("memory of the fork server (PSS), MiB", pss([fork_server.pid])),
             _demand("the Witness, % of a core", share_of_core([daemon.pid], _IDLE_SECONDS), 0.5),
             _demand("a hundred sidecars, % of a core", share_of_core(pids, _IDLE_SECONDS), 3.0),
         ]

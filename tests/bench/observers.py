@@ -111,9 +111,9 @@ def idle_sidecars() -> list[Row]:
             mine = replace(first, name=name, type=kind, argument="", session="", socket="")
             (folder / f"{name}.json").write_text(mine.to_json())
         append_event(first.spool, _edit("src/a.py"))
-        nursery = stack.enter_context(_forked(folder, names))
-        assert nursery.stdout is not None
-        lines = [nursery.stdout.readline().strip() for _ in range(2 * len(names))]
+        fork_server = stack.enter_context(_forked(folder, names))
+        assert fork_server.stdout is not None
+        lines = [fork_server.stdout.readline().strip() for _ in range(2 * len(names))]
         pids = [int(line) for line in lines if line != "ready"]
         processes = [psutil.Process(pid) for pid in pids]
         before = [sum(process.cpu_times()[:2]) for process in processes]
@@ -236,7 +236,7 @@ def _start(stack: ExitStack, assignment: Assignment, folder: Path) -> None:
 
 
 def _forked(folder: Path, names: Sequence[str]) -> subprocess.Popen[str]:
-    """A process that imports once and forks every sidecar, as the nursery does; prints pids, then readiness."""
+    """A process that imports once and forks every sidecar, as the fork server does; prints pids, then readiness."""
     code = """
 import os, sys
 import sidecars.observer.watcher, sidecars.observer.factory

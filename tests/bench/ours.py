@@ -56,4 +56,4 @@ class GtWitness(Peer):
         return next(m.process.pid for m in members if m.kind is MemberKind.SIDECAR and m.process)
 
     def own(self) -> list[int]:
-        return [process.pid for process in (self._town.daemon, self._town.nursery) if process]
+        return [process.pid for process in (self._town.daemon, self._town.fork_server) if process]

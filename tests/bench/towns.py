@@ -44,7 +44,7 @@ class ScratchTown:
         return self
 
     def __exit__(self, *_: object) -> None:
-        processes = [self.daemon, self.nursery]
+        processes = [self.daemon, self.fork_server]
         processes += [member.process for _, members in self.witness.polecats() for member in members]
         for process in processes:
             if process:
@@ -76,7 +76,7 @@ class ScratchTown:
         return town_witness.witness_process(self.town)
 
     @property
-    def nursery(self) -> ProcessId | None:
+    def fork_server(self) -> ProcessId | None:
         """The process that forks sidecars."""
         return SidecarPool(self.town.runtime, "").process()
 

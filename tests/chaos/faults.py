@@ -140,7 +140,7 @@ class Faults:
         return told
 
     def kill_fork_server(self) -> str:
-        process = self.town.nursery()
+        process = self.town.fork_server()
         return self._signal(_identity(process)) if process else ""
 
     def kill_sidecar(self) -> str:
@@ -184,11 +184,11 @@ class Faults:
 
     def kill_looker(self) -> str:
         table = read_table()
-        nursery = self.town.nursery()
+        fork_server = self.town.fork_server()
         lookers = [
             row.process
             for row in table.values()
-            if nursery and row.parent == nursery.pid and command_line(row.process).startswith("gt-looker")
+            if fork_server and row.parent == fork_server.pid and command_line(row.process).startswith("gt-looker")
         ]
         return self._signal(_identity(self.dice.choice(lookers))) if lookers else ""
 
@@ -208,7 +208,7 @@ class Faults:
         return self._signal(_identity(process), signal.SIGSTOP, "witness") if process else ""
 
     def stop_fork_server(self) -> str:
-        process = self.town.nursery()
+        process = self.town.fork_server()
         return self._signal(_identity(process), signal.SIGSTOP, "fork server") if process else ""
 
     def stop_tmux(self) -> str:

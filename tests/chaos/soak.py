@@ -42,7 +42,7 @@ def sample(town: ChaosTown) -> dict[str, float]:
         if kind := _kind(town, runs, command_line(row.process)):
             found[f"{kind}_mib"] += _pss(row.process.pid)
             found[kind] += 1
-    for name, process in (("witness", town.witness()), ("fork_server", town.nursery())):
+    for name, process in (("witness", town.witness()), ("fork_server", town.fork_server())):
         if process:
             found[f"{name}_mib"] = _pss(process.pid)
             found[f"{name}_handles"] = len(os.listdir(f"/proc/{process.pid}/fd"))

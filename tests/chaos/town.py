@@ -134,8 +134,8 @@ class ChaosTown:
     def witness(self) -> ProcessId | None:
         return witness_process(self.town)
 
-    def nursery(self) -> ProcessId | None:
-        return serving_process(self.town.runtime, "nursery.sock", "nursery.lock")
+    def fork_server(self) -> ProcessId | None:
+        return serving_process(self.town.runtime, "forkserver.sock", "forkserver.lock")
 
     def recorded(self, run: str) -> set[Identity]:
         """The processes that a run's agent and its tree have written down themselves."""
@@ -316,7 +316,7 @@ class ChaosTown:
     def close(self) -> None:
         """End whatever is left, decoys included, by what each is known by; nothing else."""
         self.finish_commands()
-        helpers = [process for process in (self.witness(), self.nursery()) if process]
+        helpers = [process for process in (self.witness(), self.fork_server()) if process]
         recorded = {who for run in self.runs() for who in self.recorded(run)}
         for _ in range(3):
             table = read_table()

@@ -38,7 +38,7 @@ def make_gas_town(root: Path, *polecats: str) -> Town:
 
 
 def end_town(town: Town) -> None:
-    """End the town's Witness, tmux server and nursery, and nobody else's; the sidecars end with their agents."""
+    """End the town's Witness, tmux server and fork_server, and nobody else's; the sidecars end with their agents."""
     from witness.launch import town_witness
 
     town_witness.stop_witness(town)
@@ -47,7 +47,7 @@ def end_town(town: Town) -> None:
     # By its arguments: the test may have taken away the files that name it.
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.cmdline()[-2:] == ["--nursery", str(town.runtime)]:
+            if process.cmdline()[-2:] == ["--forkserver", str(town.runtime)]:
                 psutil.wait_procs(process.children(), timeout=20)
                 process.terminate()
                 process.wait(20)

@@ -175,7 +175,7 @@ def live(tmp_path: Path) -> Iterator[Town]:
     town = Town.init(tmp_path / "live")
     yield town
     with Witness(town, environ={}) as witness:
-        witness.stop()  # with the nursery, which would wait a minute for somebody to need it
+        witness.stop()  # with the fork server, which would wait a minute for somebody to need it
     subprocess.run(["tmux", "-L", town.socket, "kill-server"], capture_output=True, check=False)
 
 

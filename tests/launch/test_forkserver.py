@@ -1,4 +1,4 @@
-"""The nursery with real forks: sidecars that observe a process of the test."""
+"""The fork server with real forks: sidecars that observe a process of the test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from witness.events.spool_writer import LOOKER
 from witness.ipc.serving import short_path
 from witness.journal import Journal
 from witness.launch.pane import make_run_dir
-from witness.launch.sidecar_pool import PoolStartingError, SidecarLaunch, SidecarPool
+from witness.launch.sidecar_pool import PoolStartingError, SidecarEvent, SidecarPool
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.exits import ExitKind, recorded_exit, wait_gone
@@ -33,7 +33,7 @@ from witness.process.table import Markers, command_line, identify, look_up, read
 
 
 class Home:
-    """A runtime folder with a nursery, and an agent to observe."""
+    """A runtime folder with a fork server, and an agent to observe."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.runtime = folder / "town" / ".runtime" / "witness"
@@ -44,7 +44,7 @@ class Home:
         self.work.mkdir()
         (self.work / "issue.md").write_text("only `billing/**`\n")
         self._stack = stack
-        self.nursery = self.connection()
+        self.pool = self.connection()
         agent = subprocess.Popen(["sleep", "60"])
         stack.callback(agent.wait)
         stack.callback(agent.kill)
@@ -52,7 +52,7 @@ class Home:
         Journal(self.runtime / "witness.db").close()
         stack.callback(self._end)
         self.started: list[ProcessId] = []
-        self._told: list[SidecarLaunch] = []
+        self._told: list[SidecarEvent] = []
 
     def connection(self) -> SidecarPool:
         made = SidecarPool(self.runtime, "GT_WITNESS_API_KEY")
@@ -77,22 +77,22 @@ class Home:
         )
         return replace(plain, **more)  # type: ignore[arg-type]
 
-    def start(self, name: str = "scope", *, nursery: SidecarPool | None = None, **more: object) -> ProcessId:
-        process = (nursery or self.nursery).start(self.assignment(name, **more))
+    def start(self, name: str = "scope", *, fork_server: SidecarPool | None = None, **more: object) -> ProcessId:
+        process = (fork_server or self.pool).start(self.assignment(name, **more))
         self.started.append(process)
         return process
 
-    def await_news(self, kind: str, process: ProcessId) -> SidecarLaunch:
+    def await_news(self, kind: str, process: ProcessId) -> SidecarEvent:
         """The next piece of news of that kind about that process."""
         deadline = time.monotonic() + 20
         while True:
-            self._told += self.nursery.news()
+            self._told += self.pool.poll_events()
             for news in self._told:
                 if (news.kind, news.process) == (kind, process):
                     self._told.remove(news)
                     return news
-            handle = self.nursery.fileno()
-            assert handle is not None, "the nursery is gone"
+            handle = self.pool.fileno()
+            assert handle is not None, "the fork server is gone"
             assert time.monotonic() < deadline, f"{kind} was not told: {self.log()}"
             select.select([handle], [], [], 1)
 
@@ -101,8 +101,8 @@ class Home:
         return path.read_text() if path.exists() else ""
 
     def _end(self) -> None:
-        nursery = self.nursery.process()
-        doomed = [*self.started, *([nursery] if nursery else [])]
+        fork_server = self.pool.process()
+        doomed = [*self.started, *([fork_server] if fork_server else [])]
         for process in doomed:
             send(process, signal.SIGKILL)
         assert not wait_gone(doomed, 10)
@@ -127,9 +127,9 @@ def test_the_marker_and_the_name_are_visible_from_outside(home: Home) -> None:
     marker = home.assignment().group.marker
     assert Markers().read(read_table())[process] == marker
     assert command_line(process) == f"gt-sidecar {marker} scope"
-    nursery = home.nursery.process()
-    assert nursery
-    assert nursery not in Markers().read(read_table())
+    fork_server = home.pool.process()
+    assert fork_server
+    assert fork_server not in Markers().read(read_table())
 
 
 def test_the_longest_marker_has_room(home: Home) -> None:
@@ -146,17 +146,17 @@ def test_nothing_of_a_polecat_and_no_foreign_key_is_in_its_environment(
         monkeypatch.setenv(name, "of the caller")
     monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-own")
     home.await_news("ready", home.start())
-    environ = Path(f"/proc/{_nursery(home).pid}/environ").read_bytes()
+    environ = Path(f"/proc/{_fork_server(home).pid}/environ").read_bytes()
     assert b"of the caller" not in environ
     assert b"sk-own" not in environ
 
 
-def test_it_holds_no_handle_of_the_nursery(home: Home) -> None:
+def test_it_holds_no_handle_of_the_fork_server(home: Home) -> None:
     process = home.start()
     home.await_news("ready", process)
     handles = {os.readlink(each) for each in Path(f"/proc/{process.pid}/fd").iterdir()}
-    assert not [each for each in handles if "nursery" in each], handles
-    inodes = {os.readlink(each) for each in Path(f"/proc/{_nursery(home).pid}/fd").iterdir()}
+    assert not [each for each in handles if "fork_server" in each], handles
+    inodes = {os.readlink(each) for each in Path(f"/proc/{_fork_server(home).pid}/fd").iterdir()}
     assert not {each for each in handles & inodes if each.startswith("socket:")}
 
 
@@ -187,7 +187,7 @@ def test_a_bad_configuration_is_told_by_its_code(home: Home) -> None:
 def test_a_text_that_is_no_assignment_is_a_crash_with_a_trace_in_the_log(home: Home) -> None:
     process = home.start()
     home.await_news("ready", process)
-    answer = home.nursery.ask(
+    answer = home.pool.ask(
         {
             "assignment": str(home.run_dir / "sidecars" / "torn.json"),
             "text": "{",
@@ -205,7 +205,7 @@ def test_a_text_that_is_no_assignment_is_a_crash_with_a_trace_in_the_log(home: H
 
 def test_a_request_that_is_none_is_answered(home: Home) -> None:
     home.start()
-    assert "error" in home.nursery.ask({"name": "x"})
+    assert "error" in home.pool.ask({"name": "x"})
 
 
 def test_many_are_started_in_a_blink(home: Home) -> None:
@@ -219,27 +219,27 @@ def test_many_are_started_in_a_blink(home: Home) -> None:
     assert len({*others, first}) == 11
 
 
-def test_two_who_start_a_nursery_at_once_share_one(home: Home) -> None:
-    argv = ["-m", "sidecars", "--nursery", str(home.runtime)]
+def test_two_who_start_a_fork_server_at_once_share_one(home: Home) -> None:
+    argv = ["-m", "sidecars", "--forkserver", str(home.runtime)]
     starters = [subprocess.Popen([sys.executable, *argv]) for _ in range(4)]
     assert [starter.wait(40) for starter in starters] == [0] * 4
-    assert _nursery(home)
+    assert _fork_server(home)
     running = [row.process for row in read_table().values() if str(home.runtime) in command_line(row.process)]
-    assert running == [_nursery(home)]
+    assert running == [_fork_server(home)]
     process = home.start()
     home.await_news("ready", process)
 
 
-def test_a_killed_nursery_takes_nobody_with_it_and_a_new_one_comes(home: Home) -> None:
+def test_a_killed_fork_server_takes_nobody_with_it_and_a_new_one_comes(home: Home) -> None:
     before = home.start()
     home.await_news("ready", before)
-    first = _nursery(home)
+    first = _fork_server(home)
     send(first, signal.SIGKILL)
     assert not wait_gone([first], 10)
     assert alive((before.pid, before.started))
     after = home.start("scope-2")
     home.await_news("ready", after)
-    assert _nursery(home) != first
+    assert _fork_server(home) != first
     assert alive((before.pid, before.started))
     # Nobody saw how this one ended, and an unknown end is never taken for a clean one.
     send(before, signal.SIGKILL)
@@ -252,7 +252,7 @@ def test_two_callers_are_both_told(home: Home) -> None:
     home.await_news("ready", process)
     other = home.connection()
     assert other.join()
-    second = home.start("scope-2", nursery=other)
+    second = home.start("scope-2", fork_server=other)
     assert home.await_news("ready", second).name == "scope-2"
     send(process, signal.SIGKILL)
     home.await_news("exited", process)
@@ -270,19 +270,19 @@ def test_a_caller_that_reads_nothing_holds_nobody_up(home: Home) -> None:
         home.await_news("exited", each)
 
 
-def test_a_deep_town_has_a_nursery_too(tmp_path: Path) -> None:
+def test_a_deep_town_has_a_fork_server_too(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 60) / ("e" * 60) / ("ü ß" * 10)
     deep.mkdir(parents=True)
     with ExitStack() as stack:
         home = Home(deep, stack)
-        assert len(os.fsencode(home.runtime / "nursery.sock")) > 108
+        assert len(os.fsencode(home.runtime / "forkserver.sock")) > 108
         process = home.start()
         home.await_news("ready", process)
 
 
-def test_a_nursery_that_cannot_come_up_is_told_in_one_line(home: Home) -> None:
-    (home.runtime / "nursery.lock").mkdir()
-    with pytest.raises(Exception, match=r"nursery.log") as told:
+def test_a_fork_server_that_cannot_come_up_is_told_in_one_line(home: Home) -> None:
+    (home.runtime / "forkserver.lock").mkdir()
+    with pytest.raises(Exception, match=r"forkserver.log") as told:
         home.start()
     assert "\n" not in str(told.value)
 
@@ -303,15 +303,15 @@ def test_a_large_log_is_put_aside(home: Home) -> None:
 def test_files_are_the_users_alone(home: Home) -> None:
     home.await_news("ready", home.start())
     for path in (
-        *home.runtime.glob("nursery*"),
+        *home.runtime.glob("fork_server*"),
         home.run_dir / "sidecars" / "scope.json",
         home.run_dir / "logs" / "scope.log",
     ):
         assert path.stat().st_mode & 0o077 == 0, path
 
 
-def _nursery(home: Home) -> ProcessId:
-    raw = json.loads((home.runtime / "nursery.json").read_text())
+def _fork_server(home: Home) -> ProcessId:
+    raw = json.loads((home.runtime / "forkserver.json").read_text())
     return ProcessId(raw["pid"], raw["started"])
 
 
@@ -355,9 +355,9 @@ def test_a_looker_that_is_killed_is_replaced_and_one_whose_forkserver_died_ends(
     await_fact(lambda: answers(home), "the looker serves the run")
     os.kill(killed := looker_of(home), signal.SIGKILL)
     await_fact(lambda: looker_of(home) not in (0, killed) and answers(home), "the next one serves the run")
-    nursery = home.nursery.process()
-    assert nursery is not None
-    send(nursery, signal.SIGKILL)
+    fork_server = home.pool.process()
+    assert fork_server is not None
+    send(fork_server, signal.SIGKILL)
     await_fact(lambda: not looker_of(home), "the looker ends")
 
 
@@ -393,23 +393,23 @@ def test_a_fork_server_that_hangs_is_not_waited_for_and_answers_late(home: Home)
     daemon = home.connection()
     daemon.waits = False
     daemon.connect()
-    server = home.nursery.process()
+    server = home.pool.process()
     assert server
     send(server, signal.SIGSTOP)
     began = time.monotonic()
     try:
         for name in ("tools", "specs"):  # the second one is not even asked for
             with pytest.raises(PoolStartingError):
-                home.start(name, nursery=daemon)
+                home.start(name, fork_server=daemon)
     finally:
         send(server, signal.SIGCONT)
     assert time.monotonic() - began < 5
-    news: list[SidecarLaunch] = []
+    news: list[SidecarEvent] = []
     while not news:
         handle = daemon.fileno()
         assert handle is not None
         assert select.select([handle], [], [], 20)[0]
-        news = [each for each in daemon.news() if each.kind == "answered"]
+        news = [each for each in daemon.poll_events() if each.kind == "answered"]
     assert [(each.run, each.name) for each in news] == [(home.assignment().group.run, "tools")]
     home.started.append(news[0].process)
     row = look_up(news[0].process.pid)
@@ -432,7 +432,7 @@ def test_a_fork_server_that_hangs_for_good_is_replaced_and_its_sidecars_live(
     deadline = time.monotonic() + 30
     while True:
         try:
-            second = home.start("tools", nursery=daemon)
+            second = home.start("tools", fork_server=daemon)
             break
         except PoolStartingError:
             assert time.monotonic() < deadline

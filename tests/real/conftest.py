@@ -62,7 +62,7 @@ class Place:
         assert process
         kill_and_wait((process.pid, process.started))
 
-    def nursery(self) -> ProcessId | None:
+    def fork_server(self) -> ProcessId | None:
         """The town's fork server, None when none runs."""
         return SidecarPool(self.town.runtime, "").process()
 
@@ -88,7 +88,7 @@ class Place:
 
     def close(self) -> None:
         """End everything that this town has started."""
-        helpers = [town_witness.witness_process(self.town), self.nursery()]
+        helpers = [town_witness.witness_process(self.town), self.fork_server()]
         members = [member.process for _, members in self.witness.polecats() for member in members]
         for process in (*helpers, *members):
             if process:

@@ -47,7 +47,7 @@ class Chaos:
     def step(self) -> None:
         """One blow."""
         blow = self.dice.choice(
-            (self.witness_dies, self.witness_hangs, self.nursery_dies, self.sidecar_dies, self.sidecar_dies,
+            (self.witness_dies, self.witness_hangs, self.fork_server_dies, self.sidecar_dies, self.sidecar_dies,
              self.reaper_dies, self.agent_dies, self.is_done, self.is_nuked, self.patrol, self.patrol)
         )  # fmt: skip
         self.said.append(blow.__name__)
@@ -83,8 +83,8 @@ class Chaos:
             select.select([], [], [], 0.2)
             os.kill(process.pid, signal.SIGCONT)
 
-    def nursery_dies(self) -> None:
-        self._kill(self.place.witness._reconciler.nursery.process())
+    def fork_server_dies(self) -> None:
+        self._kill(self.place.witness._reconciler.pool.process())
 
     def sidecar_dies(self) -> None:
         self._kill(self._one(MemberKind.SIDECAR))

@@ -34,14 +34,14 @@ def spawn_from_inside(outer: Place, inner: Place, wrapper: list[str], tmp_path: 
 
 
 def stands_for(place: Place, name: str) -> dict[str, Identity]:
-    """All that a polecat lives by: its processes, its Witness, its nursery, its tmux server."""
+    """All that a polecat lives by: its processes, its Witness, its fork server, its tmux server."""
     members = {key: member.process for key, member in place.members(name).items()}
     reaper = members["reaper"]
     assert reaper
     table = read_table()
     found = members | {
         "witness": town_witness.witness_process(place.town),
-        "nursery": place.nursery(),
+        "fork_server": place.fork_server(),
         "tmux": table[table[reaper.pid].parent].process,
     }
     assert all(found.values()), found

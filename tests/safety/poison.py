@@ -72,7 +72,7 @@ FILES = [
     ".runtime/witness/runs/{run}/spool/events.jsonl",
     ".runtime/witness/runs/{run}/spool",
     ".runtime/witness/witness.json",
-    ".runtime/witness/nursery.json",
+    ".runtime/witness/forkserver.json",
     ".runtime/witness/tmux.json",
     ".runtime/nudge_queue/{session}",
     ".runtime/nudge_queue/{session}/1-a.json",

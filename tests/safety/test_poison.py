@@ -37,7 +37,7 @@ def test_the_town_works_on(make_place: Callable[..., Place], file: str) -> None:
     wrong: list[str] = []
     place.spawn("x", ["sleep", "600"], sidecars="scope:issue.md")
     group = place.witness.find("x")
-    helper = place.nursery()  # where its record is spoilt, nobody else finds it
+    helper = place.fork_server()  # where its record is spoilt, nobody else finds it
     path = place.town.root / file.format(run=group.id.run, session=group.session)
     for kind in kinds:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def test_a_witness_and_its_fork_server_start_whatever_stands_in_their_places(
 ) -> None:
     place = make_place()
     (place.work / "issue.md").write_text("---\nfiles: [a/**]\n---\n")
-    for name in ("witness.sock", "witness.json", "nursery.sock", "nursery.json"):
+    for name in ("witness.sock", "witness.json", "forkserver.sock", "forkserver.json"):
         place.town.make_runtime()
         remove(place.town.runtime / name)
         POISON[kind](place.town.runtime / name)

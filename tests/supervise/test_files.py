@@ -19,7 +19,7 @@ def test_nobody_else_may_read_the_runtime_and_a_stop_takes_the_sockets_away(tmp_
         files = [path for path in town.runtime.rglob("*") if not path.is_symlink()]
         assert {path.name for path in files} >= {
             "witness.db",
-            "nursery.json",
+            "forkserver.json",
             "witness.json",
             "tmux.json",
             "scope.json",

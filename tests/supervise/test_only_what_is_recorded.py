@@ -64,12 +64,12 @@ def test_a_living_pid_in_a_file_is_no_witness(place: Place) -> None:
 
 
 def test_a_polecat_cannot_make_itself_one_of_us(place: Place) -> None:
-    """It writes its own pid into the files of the Witness and the nursery."""
+    """It writes its own pid into the files of the Witness and the fork server."""
     (place.work / "issue.md").write_text("---\nfiles: [a/**]\n---\n")
     place.spawn("x", ["sh", "-c", "sleep 60 & exec sleep 60"], sidecars="scope:issue.md", daemon=True)
     agent = place.members("x")["agent"].process
     assert agent
-    for name in ("nursery.json", "witness.json"):
+    for name in ("forkserver.json", "witness.json"):
         (place.town.runtime / name).write_text(json.dumps({"pid": agent.pid, "started": agent.started}))
     done = gt(place.work, "polecat", "nuke", "x", "--json")
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, Phase, note, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from tests.supervise.world import FakeNursery, FakeTmux, WitnessKilledError, World
+from tests.supervise.world import FakePool, FakeTmux, WitnessKilledError, World
 from witness.clock import ManualClock
 from witness.config.settings import Settings
 from witness.config.town import Town
@@ -69,9 +69,9 @@ class Histories(RuleBasedStateMachine):
         self._folder = tempfile.TemporaryDirectory()
         self.world = World(ManualClock())
         self.journal = Journal(Path(":memory:"))
-        self.nursery = FakeNursery(self.world)
+        self.pool = FakePool(self.world)
         town = Town.init(Path(self._folder.name))
-        parts: tuple[Any, ...] = (town, self.journal, FakeTmux(), self.nursery, self.world.clock)
+        parts: tuple[Any, ...] = (town, self.journal, FakeTmux(), self.pool, self.world.clock)
         self.actor = Executor(*parts)
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(executor, "send", lambda process, number: self.world.kill(process))
@@ -200,7 +200,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(fails=st.sampled_from([None, None, SpawnError, PoolStartingError]))
     def the_fork_server_works_fails_or_comes_up(self, fails: type[SpawnError] | None) -> None:
-        self.nursery.fails = fails
+        self.pool.fails = fails
 
     def _sidecars(self) -> list[ProcessId]:
         return sorted(each for each in self.world.alive if self.world.roles[each] in SIDECARS)
@@ -216,7 +216,7 @@ class Histories(RuleBasedStateMachine):
         again = [
             action for action in planned(self._look()) if isinstance(action, StartSidecar | Nuke | Tell | EndProcess)
         ]
-        if not self.nursery.fails:
+        if not self.pool.fails:
             assert not again, again
         doubled = Counter((self.world.owners[each], self.world.roles[each]) for each in self._sidecars())
         assert not [each for each, count in doubled.items() if count > 1]
@@ -230,13 +230,13 @@ class Histories(RuleBasedStateMachine):
     @rule(after=st.integers(0, 6), in_a_fork=st.booleans())
     def the_witness_is_killed(self, after: int, in_a_fork: bool) -> None:
         """In the middle of a round, after so many of its actions, or between a fork and its record."""
-        self.nursery.witness_dies = in_a_fork
+        self.pool.witness_dies = in_a_fork
         try:
             self._carry_out(self._look(), stop_after=after)
         except WitnessKilledError:
             pass
         finally:
-            self.nursery.witness_dies = False
+            self.pool.witness_dies = False
 
     def _look(self) -> Snapshot:
         now = self.world.clock.monotonic()
@@ -335,7 +335,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whatever state a town has got into: once the agents are gone every group ends, and nobody of it lives."""
         try:
-            self.nursery.fails, self.world.tmux_answers = None, True
+            self.pool.fails, self.world.tmux_answers = None, True
             self.world.spawners.clear()
             for process in list(self.world.alive):
                 if self.world.roles[process] == "agent":

@@ -190,7 +190,7 @@ def test_of_two_of_the_same_sidecar_the_unrecorded_one_is_ended(scoped: Place) -
     (scope,) = spawned.sidecars
     with closing(Reconciler(scoped.town, scoped.witness.journal, SystemClock())) as reconciler:
         assignment = reconciler.actor.assignment(scoped.witness.find("x"), scoped.members("x")["scope"])
-        second = reconciler.nursery.start(assignment)
+        second = reconciler.pool.start(assignment)
     patrolled(scoped, lambda: not is_alive(second), "the second one lives")
     assert scope.process
     assert is_alive(scope.process)

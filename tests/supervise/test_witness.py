@@ -349,23 +349,23 @@ def test_a_killed_sidecar_is_replaced(scoped: Place, daemon: bool) -> None:
     until(lambda: state(scoped) is GroupState.RUNNING, "the group is not whole again")
 
 
-def test_a_killed_nursery_takes_nobody_with_it(scoped: Place) -> None:
+def test_a_killed_fork_server_takes_nobody_with_it(scoped: Place) -> None:
     spawned = scoped.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
     (before,) = spawned.sidecars
-    nursery = scoped.nursery()
-    scoped.kill(nursery)
+    fork_server = scoped.fork_server()
+    scoped.kill(fork_server)
     assert before.process
     assert is_alive(before.process)
     scoped.kill(before.process)
     until(lambda: scoped.members("x")["scope"].process not in (None, before.process), "not replaced")
     until(lambda: scoped.members("x")["scope"].state is MemberState.RUNNING, "it does not observe")
-    assert scoped.nursery() != nursery
+    assert scoped.fork_server() != fork_server
 
 
 def test_a_fork_server_that_comes_up_slowly_keeps_nobody_waiting(scoped: Place) -> None:
     """It loads for seconds; meanwhile the Witness answers, and what wants a sidecar gets it afterwards."""
     scoped.witness.start()
-    with locked(scoped.town.runtime / "nursery.lock") as held:
+    with locked(scoped.town.runtime / "forkserver.lock") as held:
         assert held is not None
         spawn = subprocess.Popen(
             [*GT, "polecat", "spawn", "x", "--agent", "sleep 60", "--sidecars", "scope:issue.md"],
@@ -418,7 +418,7 @@ def test_what_hangs_beside_the_witness_does_not_hold_it_up(make_place: Callable[
 
 def launchers(place: Place) -> list[ProcessId]:
     """The processes that are about to become this town's fork server."""
-    words = f"-m sidecars --nursery {place.town.runtime}"
+    words = f"-m sidecars --forkserver {place.town.runtime}"
     return [row.process for row in read_table().values() if not row.defunct and words in command_line(row.process)]
 
 

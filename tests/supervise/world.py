@@ -32,7 +32,7 @@ class World:
         owners: every process that ever was, by the run that it belongs to; empty for somebody else's.
         roles: what it is in its run (``agent``, ``reaper``, a sidecar's name, ``child``).
         alive: those that live.
-        exits: how a sidecar ended, where the nursery could tell.
+        exits: how a sidecar ended, where the fork server could tell.
         beats: last sign of life by process; who is missing here has given none.
         hung: sidecars that give no more signs of life.
         sessions: runs whose tmux session stands.
@@ -159,7 +159,7 @@ class World:
 
 
 @dataclass
-class FakeNursery:
+class FakePool:
     """Forks sidecars in the world; may fail, and the Witness may be killed right after the fork."""
 
     world: World

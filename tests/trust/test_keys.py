@@ -94,7 +94,7 @@ def asking(make_place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch) ->
 def everywhere(place: Place) -> str:
     """Every environment block and argument list of the town's processes, and every file of its runtime."""
     found = []
-    helpers = [town_witness.witness_process(place.town), place.nursery()]
+    helpers = [town_witness.witness_process(place.town), place.fork_server()]
     members = [member.process for _, members in place.witness.polecats() for member in members]
     for process in filter(None, (*helpers, *members)):
         for name in ("environ", "cmdline"):

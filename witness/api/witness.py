@@ -153,7 +153,7 @@ class Witness:
 
     @_in_turn
     def close(self) -> None:
-        """Let go of the journal and the nursery; what runs goes on."""
+        """Let go of the journal and the fork server; what runs goes on."""
         self._judges.close()
         self._let_go()
         self.journal.close()
@@ -440,7 +440,7 @@ class Witness:
         """Have the Witness look at a group now; one is started when none runs."""
         from witness.launch import town_witness
 
-        if town_witness.ask(self.town, {"op": "glance", "run": run}, 5.0) is None:
+        if town_witness.ask(self.town, {"op": "look", "run": run}, 5.0) is None:
             town_witness.start_witness(self.town, self._outer)
 
     # -- sidecars -----------------------------------------------------------------------------------------------------
@@ -489,8 +489,8 @@ class Witness:
         from witness.process.exits import wait_gone
 
         stopped = town_witness.stop_witness(self.town)
-        # The nursery stays for its children, and goes when it has none.
-        if process := self._reconciler.nursery.shutdown():
+        # The fork server stays for its children, and goes when it has none.
+        if process := self._reconciler.pool.shutdown():
             wait_gone({process}, 5.0)
         return stopped
 

@@ -1,8 +1,8 @@
 """The Witness as a daemon: it sleeps until something happens, looks, decides, does.
 
-What happens are exits (told by the nursery, or by the kernel where no nursery can tell), requests on the socket, and
-timers. A death is answered by a glance at its group alone; the whole town is looked at once an interval, which finds
-whatever no event told.
+What happens are exits (told by the fork server, or by the kernel where it cannot tell), requests on the socket, and
+timers. A death is answered by a look at its group alone; the whole town is looked at once an interval, which finds
+what no event told.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Daemon:
         self._nukes: set[str] = set()
         self._ended: deque[TerminationResult] = deque()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._nursery_handle = self._nursery_generation = -1
+        self._pool_handle = self._pool_generation = -1
         self._stopping = False
         self._due: dict[str, float] = {}
         self._next_look = self._next_tick = self._woke = self._clock.monotonic()
@@ -162,13 +162,13 @@ class Daemon:
         except JournalError:
             return
         self._journal.close()
-        key = self._reconciler.nursery.key
+        key = self._reconciler.pool.key
         self._reconciler.close()
-        self._forget_nursery()
+        self._forget_pool()
         self._journal = fresh
         self._told_until = min(self._told_until, fresh.last_event)  # a new file counts anew
         self._reconciler = Reconciler(self._town, fresh, self._clock, waits=False)
-        self._reconciler.nursery.key = key
+        self._reconciler.pool.key = key
         if isinstance(error, JournalMovedError):
             adopted = rebuild(self._town)
             say(f"the journal was taken away; recorded anew from what lives: {', '.join(adopted) or 'no polecat'}")
@@ -184,11 +184,11 @@ class Daemon:
         late = self._is_late(max(first, now), now)
         for key, _ in events:
             touched |= self._handle(key)
-        for news in self._reconciler.nursery.news():
+        for news in self._reconciler.pool.poll_events():
             touched.add(news.run)
             if news.kind == "answered":
                 self._next_look = self._clock.monotonic()  # only a full look finds what was forked meanwhile
-        self._watch_nursery()
+        self._watch_pool()
         now = self._clock.monotonic()
         touched |= {run for run, at in self._due.items() if at <= now}
         outcome = PatrolResult()
@@ -239,7 +239,7 @@ class Daemon:
     def _full_look(self, outcome: PatrolResult) -> int:
         self._journal.check_place()
         interval = self._reconciler.observer.settings("").patrol_interval
-        self._reconciler.nursery.join()
+        self._reconciler.pool.join()
         late = self._clock.monotonic() < self._trust_ages_from
         checked, nukes = self._reconciler.look(self._nukes, outcome, late=late)
         # Gas Town's issue tracker has been asked about somebody new: its answer is wanted soon.
@@ -266,7 +266,7 @@ class Daemon:
 
     def _schedule(self, runs: set[str]) -> None:
         """Note when each of these groups is due again, and watch the processes whose end nobody would tell us."""
-        self._watch_nursery()  # first: what was closed since may lend its number to a new handle
+        self._watch_pool()  # first: what was closed since may lend its number to a new handle
         for run in runs:
             group = self._journal.groups.get(run)
             if group is None or group.state is GroupState.NUKED:
@@ -291,41 +291,41 @@ class Daemon:
     def _watch(self, run: str, process: ProcessId, kind: MemberKind) -> None:
         if process in self._watched:
             return
-        if kind is MemberKind.SIDECAR and self._reconciler.nursery.fileno() is not None:
-            # The nursery tells of its own children's end, and only it knows their exit code.
+        if kind is MemberKind.SIDECAR and self._reconciler.pool.fileno() is not None:
+            # The fork server tells of its own children's end, and only it knows their exit code.
             row = look_up(process.pid)
-            nursery = self._reconciler.nursery.process()
-            if row and nursery and row.parent == nursery.pid:
+            fork_server = self._reconciler.pool.process()
+            if row and fork_server and row.parent == fork_server.pid:
                 return
         handle = open_exit_handle(process)
         if handle is not None:
             self._watched[process] = handle
             self._selector.register(handle, selectors.EVENT_READ, (run, process))
 
-    def _watch_nursery(self) -> None:
-        nursery = self._reconciler.nursery
-        handle = nursery.fileno()
+    def _watch_pool(self) -> None:
+        pool = self._reconciler.pool
+        handle = pool.fileno()
         current = -1 if handle is None else handle
-        if launcher := nursery.starting():
+        if launcher := pool.starting():
             self._watch(_NOBODY, launcher, MemberKind.REAPER)
-        if (current, nursery.generation) == (self._nursery_handle, self._nursery_generation):
+        if (current, pool.generation) == (self._pool_handle, self._pool_generation):
             return
-        if self._nursery_handle >= 0:
-            self._forget_nursery()
+        if self._pool_handle >= 0:
+            self._forget_pool()
             # It is gone; its children are not, and from now on the kernel tells of their end.
             self._next_look = self._clock.monotonic()
-        self._nursery_handle, self._nursery_generation = current, nursery.generation
+        self._pool_handle, self._pool_generation = current, pool.generation
         if current >= 0:
-            self._selector.register(current, selectors.EVENT_READ, "nursery")
+            self._selector.register(current, selectors.EVENT_READ, "pool")
 
-    def _forget_nursery(self) -> None:
-        if self._nursery_handle >= 0:
+    def _forget_pool(self) -> None:
+        if self._pool_handle >= 0:
             with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(self._nursery_handle)
-        self._nursery_handle = self._nursery_generation = -1
+                self._selector.unregister(self._pool_handle)
+        self._pool_handle = self._pool_generation = -1
 
     def _handle(self, key: selectors.SelectorKey) -> set[str]:
-        """Take in one event; returns the runs that deserve a glance."""
+        """Take in one event; returns the runs that are to be looked at."""
         if key.data == "listener":
             self._callers.accept()
         elif key.data == "wake":
@@ -346,10 +346,10 @@ class Daemon:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def _serve(self, caller: Caller, request: dict[str, Any]) -> set[str]:
-        """Do what somebody asks; returns the runs that deserve a glance for it."""
+        """Do what somebody asks; returns the runs that are to be looked at for it."""
         run = str(request.get("run", ""))
         match request.get("op"):
-            case "glance":
+            case "look":
                 self._callers.tell(caller, {"ok": True})
                 return {run}
             case "key":
@@ -383,11 +383,11 @@ class Daemon:
 
     def _take_key(self, request: dict[str, Any]) -> None:
         """A key that the caller has exported: kept in memory, for the sidecars that are started from now on."""
-        self._reconciler.nursery.key = str(request.get("key") or "") or self._reconciler.nursery.key
+        self._reconciler.pool.key = str(request.get("key") or "") or self._reconciler.pool.key
 
     def _key_origin(self) -> str:
         try:
-            return key_origin(self._reconciler.observer.settings(""), self._reconciler.nursery.key)
+            return key_origin(self._reconciler.observer.settings(""), self._reconciler.pool.key)
         except UsageError as error:
             return f"none: {error}"
 

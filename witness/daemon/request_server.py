@@ -1,7 +1,7 @@
 """Those who talk to the running Witness: one JSON object a line, over ``witness.sock`` in its runtime folder.
 
 ======================  ============================================================================================
-``{"op": "glance"}``    look at ``run`` now; answered at once
+``{"op": "look"}``    look at ``run`` now; answered at once
 ``{"op": "await"}``     answered with the state of ``run`` when its spawn has ended; may bring ``key``
 ``{"op": "key"}``       keep ``key`` for the sidecars that are started from now on
 ``{"op": "patrol"}``    look at the whole town; answered when the ends that this began are over
@@ -25,7 +25,7 @@ class AskedPatrol:
 
     Args:
         checked: how many groups were looked at.
-        deeds: what was done so far.
+        outcome: what was done so far.
         ending: runs whose end is still under way; the answer waits for them.
     """
 

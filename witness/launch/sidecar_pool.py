@@ -1,8 +1,8 @@
-"""Starting sidecars, through the nursery: one preloaded process per town that forks them and reaps them.
+"""Starting sidecars, through the fork server: one preloaded process per town that forks them and reaps them.
 
 A Python that imports what a sidecar needs takes hundreds of milliseconds and tens of megabytes; a fork of one that has
-done so takes milliseconds and shares its memory. The nursery is nobody's child: it outlives the Witness and the command
-that started it. If it dies, its sidecars live on, and the next start makes a new one.
+done so takes milliseconds and shares its memory. The fork server is nobody's child: it outlives the Witness and the
+command that started it. If it dies, its sidecars live on, and the next start makes a new one.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _AT_ONCE_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class SidecarLaunch:
-    """News from the nursery.
+class SidecarEvent:
+    """Something that the fork server has told.
 
     Args:
         kind: ``ready`` or ``exited``; ``answered`` where a start that was not waited for has come to something.
@@ -72,7 +72,7 @@ class _Unanswered:
 
 @dataclass
 class SidecarPool:
-    """A connection to the town's nursery; use it from one thread.
+    """A connection to the town's fork server; use it from one thread.
 
     Args:
         runtime: the town's runtime folder.
@@ -94,10 +94,10 @@ class SidecarPool:
     _connection: Connection | None = None
     _unanswered: _Unanswered | None = None
     _server: ProcessId | None = None
-    _news: list[SidecarLaunch] = field(default_factory=list)
+    _events: list[SidecarEvent] = field(default_factory=list)
 
     def fileno(self) -> int | None:
-        """Descriptor that turns readable when there is news; None while not connected."""
+        """Descriptor that turns readable when there are events; None while not connected."""
         return self._connection.fileno() if self._connection else None
 
     def close(self) -> None:
@@ -106,9 +106,9 @@ class SidecarPool:
         self._connection = self._unanswered = None
 
     def process(self) -> ProcessId | None:
-        """The nursery that runs, as the kernel knows it; None when none does."""
+        """The fork server that runs, as the kernel knows it; None when none does."""
         if self._connection is None or self._server is None or not is_alive(self._server):
-            self._server = serving_process(self.runtime, "nursery.sock", "nursery.lock")
+            self._server = serving_process(self.runtime, "forkserver.sock", "forkserver.lock")
         return self._server
 
     def start(self, assignment: Assignment) -> ProcessId:
@@ -154,7 +154,7 @@ class SidecarPool:
                 # It may have ended between two requests; a second failure is a real one.
                 self.close()
                 if attempt == 2:
-                    raise SpawnError(assignment.name, f"the nursery does not answer: {error}") from error
+                    raise SpawnError(assignment.name, f"the fork server does not answer: {error}") from error
             except SpawnError:
                 raise
             except WitnessError as error:
@@ -181,7 +181,7 @@ class SidecarPool:
             wait_gone({hung}, _AT_ONCE_SECONDS)
 
     def shutdown(self) -> ProcessId | None:
-        """Ask the nursery to end, which it does when it has no children; returns it when it goes."""
+        """Ask the fork server to end, which it does when it has no children; returns it when it goes."""
         process = self.process()
         try:
             if not self.join() or not self.ask({"leave": True}).get("leaving"):
@@ -192,11 +192,11 @@ class SidecarPool:
         self.close()
         return process
 
-    def news(self) -> list[SidecarLaunch]:
+    def poll_events(self) -> list[SidecarEvent]:
         """What has happened since the last call, without waiting."""
         self._take_in()
-        news, self._news = self._news, []
-        return news
+        events, self._events = self._events, []
+        return events
 
     def _take_in(self) -> None:
         if self._connection:
@@ -207,13 +207,13 @@ class SidecarPool:
                 self.close()
 
     def connect(self) -> None:
-        """Connect, starting the nursery when none answers."""
+        """Connect, starting the fork server when none answers."""
         if self.join():
             return
-        argv = [sys.executable, "-P", "-m", "sidecars", "--nursery", str(self.runtime)]
+        argv = [sys.executable, "-P", "-m", "sidecars", "--forkserver", str(self.runtime)]
         argv += ["--model"] if self.key else []
         environment = daemon_environ(self.key_env) | {MARKER_VARIABLE: " " * MARKER_ROOM, HELPER_VARIABLE: "1"}
-        log = self.runtime / "nursery.log"
+        log = self.runtime / "forkserver.log"
         if self.waits:
             start_outside(argv, environment, log, self.outer)
         else:
@@ -221,7 +221,7 @@ class SidecarPool:
             if not starting.is_up():
                 self._starting = starting
                 raise PoolStartingError("", "the fork server is coming up")
-        self._connection = Connection.dial(self.runtime, "nursery.sock")
+        self._connection = Connection.dial(self.runtime, "forkserver.sock")
         self.generation += 1
 
     def starting(self) -> ProcessId | None:
@@ -235,10 +235,10 @@ class SidecarPool:
         self._starting = None
 
     def join(self) -> bool:
-        """Connect to the nursery if one runs; False when none does."""
+        """Connect to the fork server if one runs; False when none does."""
         if not self._connection:
             try:
-                self._connection = Connection.dial(self.runtime, "nursery.sock")
+                self._connection = Connection.dial(self.runtime, "forkserver.sock")
             except (FileNotFoundError, ConnectionRefusedError):
                 return False
             self.generation += 1
@@ -246,7 +246,7 @@ class SidecarPool:
         return True
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One request over the connection that stands, and its answer; news that come between are kept."""
+        """One request over the connection that stands, and its answer; events that come between are kept."""
         assert self._connection  # noqa: S101
         seconds = _ANSWER_SECONDS if self.waits else _AT_ONCE_SECONDS
         self._connection.send(request, seconds)
@@ -259,7 +259,9 @@ class SidecarPool:
             if late := self._unanswered:
                 self._unanswered = None
                 process = ProcessId(int(message.get("pid", 0)), int(message.get("started", 0)))
-                self._news.append(SidecarLaunch("answered", late.run, late.name, process))
+                self._events.append(SidecarEvent("answered", late.run, late.name, process))
             return
         process = ProcessId(message["pid"], message["started"])
-        self._news.append(SidecarLaunch(message["kind"], message["run"], message["name"], process, message.get("code")))
+        self._events.append(
+            SidecarEvent(message["kind"], message["run"], message["name"], process, message.get("code"))
+        )

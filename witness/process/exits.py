@@ -65,9 +65,9 @@ UNKNOWN_EXIT = Exit(None)
 
 
 def recorded_exit(run_dir: Path, member: str, process: ProcessId, told: Callable[[str], None] | None = None) -> Exit:
-    """The exit that the nursery recorded for a sidecar's process; unknown when it could not.
+    """The exit that the fork server recorded for a sidecar's process; unknown when it could not.
 
-    The nursery is the parent of every sidecar and the only one to reap it, so a stolen wait can never turn a crash
+    The fork server is the parent of every sidecar and the only one to reap it, so a stolen wait can never turn a crash
     into a clean end.
 
     Args:

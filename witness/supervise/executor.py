@@ -63,11 +63,11 @@ class Executor:
     """Performs actions in one town.
 
     Args:
-        town, journal, tmux, nursery, clock: what it works with.
+        town, journal, tmux, pool, clock: what it works with.
     """
 
-    def __init__(self, town: Town, journal: Journal, tmux: Tmux, nursery: SidecarPool, clock: Clock) -> None:
-        self._town, self._journal, self._tmux, self._sidecar_pool, self._clock = town, journal, tmux, nursery, clock
+    def __init__(self, town: Town, journal: Journal, tmux: Tmux, pool: SidecarPool, clock: Clock) -> None:
+        self._town, self._journal, self._tmux, self._sidecar_pool, self._clock = town, journal, tmux, pool, clock
         self._servers: frozenset[int] = frozenset()
         me = identify(os.getpid())
         self._me = me or ProcessId(os.getpid(), 0)
@@ -79,7 +79,7 @@ class Executor:
     ) -> list[tuple[str, str]]:
         """Do all that takes no time, and return the (run, reason) of the groups that are to be ended.
 
-        A failure of one action does not keep the others from being done; it is named in ``deeds.errors``.
+        A failure of one action does not keep the others from being done; it is named in ``outcome.errors``.
         """
         nukes: list[tuple[str, str]] = []
         for action in actions:
@@ -306,7 +306,7 @@ class Executor:
         return Protected(self._helpers(), frozenset(others), self._tmux_servers(), frozenset(inside))
 
     def _helpers(self) -> frozenset[ProcessId]:
-        """The Witness and the nursery, as the kernel knows them."""
+        """The Witness and the fork server, as the kernel knows them."""
         return frozenset(filter(None, (self._sidecar_pool.process(), witness_process(self._town))))
 
     def end(self, targets: list[Target], grace: float) -> list[TerminationResult]:
@@ -342,7 +342,7 @@ class Executor:
 
         Args:
             result: how it came out.
-            deeds: where it is told.
+            outcome: where it is told.
             standing: the sessions that stand, where many ends ask tmux once; None asks it here.
         """
         group = self._journal.groups.get(result.run)
@@ -414,7 +414,7 @@ class Protected:
     """Callable for ``end_groups``: given a process table, everybody who must not be touched.
 
     Args:
-        infrastructure: the Witness and the nursery.
+        infrastructure: the Witness and the fork server.
         others: recorded members of groups that are not to be ended.
         servers: pids of the tmux servers.
         inside: reapers and agents of the groups that are to be ended.

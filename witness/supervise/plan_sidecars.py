@@ -13,7 +13,7 @@ from witness.supervise.actions import Action, EndProcess, MoveMember, StartSidec
 from witness.supervise.lifecycle import MemberEvent
 from witness.supervise.snapshot import GroupFact, MemberFact, Snapshot
 
-# A fork of the nursery observes within milliseconds; a machine under full load may need long.
+# A fork of the fork server observes within milliseconds; a machine under full load may need long.
 _READY_SECONDS = 30.0
 # A limited sidecar waits without its wait growing: the limit is not its fault.
 _LIMITED_SECONDS = 60.0

@@ -55,16 +55,16 @@ class Reconciler:
         self.tmux = Tmux(*town.tmux_place, waits=waits)
         self.observer = SnapshotReader(town, journal, self.tmux, clock)
         settings = self.observer.settings("")
-        self.nursery = SidecarPool(town.runtime, settings.key_env, outer, exported_key(settings), waits)
+        self.pool = SidecarPool(town.runtime, settings.key_env, outer, exported_key(settings), waits)
         self.deliveries = Deliveries(town, journal, self.tmux, clock)
         self.channels = ChannelWatch(town, journal, self.tmux, clock)
-        self.actor = Executor(town, journal, self.tmux, self.nursery, clock)
+        self.actor = Executor(town, journal, self.tmux, self.pool, clock)
         self.follower = Follower(town, journal, self.tmux, clock)
 
     def close(self) -> None:
         self.follower.close()
-        self.nursery.close()
-        self.nursery.give_up()
+        self.pool.close()
+        self.pool.give_up()
 
     def quick_snapshot(
         self, runs: Collection[str], nukes: Collection[str], outcome: PatrolResult, *, late: bool = False
@@ -79,7 +79,7 @@ class Reconciler:
 
         Args:
             nukes: runs that this process is ending already.
-            deeds: where it is told what was done.
+            outcome: where it is told what was done.
             late: see ``Snapshot``.
             wait: await Gas Town's issue tracker when a polecat of its is new.
 

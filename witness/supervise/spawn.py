@@ -326,10 +326,10 @@ class Spawner:
             if self._clock.monotonic() >= deadline:
                 raise SpawnError(run, "; ".join(outcome.errors) or "its sidecars did not become ready")
             # A patrol may have started them before us, and heard their news too.
-            self._reconciler.nursery.join()
-            handle = self._reconciler.nursery.fileno()
+            self._reconciler.pool.join()
+            handle = self._reconciler.pool.fileno()
             select.select([] if handle is None else [handle], [], [], _NEWS_SECONDS)
-            self._reconciler.nursery.news()
+            self._reconciler.pool.poll_events()
 
     def _settle(self, prepared: SpawnPlan, started: StartedPolecat) -> None:
         """An agent that ends at once was not started; from then on its session ends with it."""
