@@ -6,6 +6,8 @@ import configparser
 import os
 import plistlib
 import shlex
+import shutil
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.conftest import Place
-from tests.supervise.command import gt
+from tests.supervise.command import GT, gt
 from tests.supervise.test_witness import until
 from witness.config.town import Town
 from witness.daemon import service_units
@@ -42,7 +44,9 @@ def test_the_cron_line_patrols_under_env_i(make_place: Callable[..., Place]) -> 
     place.kill(spawned.agent)
     shown = gt(place.work, "witness", "install", "--cron")
     assert shown.returncode == 0, shown.stderr
-    (line,) = shown.stdout.splitlines()
+    line, boot = shown.stdout.splitlines()
+    assert boot.startswith("@reboot ")
+    assert boot.split(" ", 1)[1] == line.split(" ", 5)[5], "the same at boot"
     cron = ["env", "-i", "HOME=/", "LOGNAME=x", "SHELL=/bin/sh", "PATH=/usr/bin:/bin"]
     done = subprocess.run(
         [*cron, "/bin/sh", "-c", _as_cron_runs(line)],
@@ -65,6 +69,14 @@ def test_the_systemd_unit_is_well_formed(tmp_path: Path) -> None:
     service = parser["Service"]
     assert service["KillMode"] == "process"
     assert service["Restart"] == "always"
+    assert (service["Type"], service["Delegate"], service["WatchdogSec"]) == ("notify", "yes", "120")
+    assert parser["Unit"]["StartLimitIntervalSec"] == "0"
+    assert "enable-linger" in made.enable
+    if analyze := shutil.which("systemd-analyze"):
+        file = tmp_path / "x.service"
+        file.write_text(made.text)
+        done = subprocess.run([analyze, "verify", "--user", file], capture_output=True, text=True, check=False)
+        assert str(file) not in done.stderr, done.stderr
     assert service["WorkingDirectory"] == str(town.root).replace("%", "%%")
     words = shlex.split(service["ExecStart"].replace("%%", "%").replace("$$", "$"))
     assert words[1:] == ["-P", "-m", "witness.cli", "witness", "run"]
@@ -91,6 +103,52 @@ def test_what_the_systemd_unit_starts_is_a_witness(place: Place) -> None:
         child.wait()
 
 
+def test_it_tells_its_service_manager_that_it_is_ready_and_that_it_lives(place: Place, tmp_path: Path) -> None:
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(address))
+        manager.settimeout(30)
+        # Nothing is due for an hour, and the watchdog wants to hear within a second.
+        settings = place.town.root / "settings" / "witness.yaml"
+        settings.write_text(settings.read_text() + "patrol_interval: 1h\n")
+        environment = {**os.environ, "NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "1000000"}
+        child = subprocess.Popen(
+            [*GT, "witness", "run"], cwd=place.town.root, env=environment, stderr=subprocess.DEVNULL
+        )
+        try:
+            heard = [manager.recv(100) for _ in range(5)]
+            assert heard[0] == b"READY=1"
+            assert set(heard[1:]) == {b"WATCHDOG=1"}
+        finally:
+            child.terminate()
+            assert child.wait(20) == 0
+
+
+def test_a_unit_takes_over_from_a_witness_in_the_background(place: Place) -> None:
+    spawned = place.spawn("x", ["sleep", "60"], daemon=True)
+    before = town_witness.witness_process(place.town)
+    child = subprocess.Popen([*GT, "witness", "run"], cwd=place.town.root, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: town_witness.witness_process(place.town) not in (None, before), "nobody took over")
+        assert is_alive(spawned.agent)
+        # Two that a manager keeps do not drive each other away.
+        second = gt(place.town.root, "witness", "run")
+        assert (second.returncode, "another Witness" in second.stderr) == (1, True)
+    finally:
+        child.terminate()
+        assert child.wait(20) == 0
+
+
+def test_the_crons_log_does_not_grow_for_ever(tmp_path: Path) -> None:
+    town = _town(tmp_path)
+    town.make_runtime()
+    log = town.runtime / "cron.log"
+    log.write_bytes(b"x" * (2 << 20))
+    line = service_units.unit(town, "cron").text.splitlines()[0]
+    subprocess.run(["/bin/sh", "-c", _as_cron_runs(line)], check=True, timeout=50)
+    assert log.stat().st_size < 1000
+
+
 def test_the_launchd_job_is_a_property_list(tmp_path: Path) -> None:
     town = _town(tmp_path)
     made = service_units.unit(town, "launchd", tmp_path)
@@ -99,6 +157,7 @@ def test_the_launchd_job_is_a_property_list(tmp_path: Path) -> None:
     assert job["EnvironmentVariables"]["GT_TOWN_ROOT"] == str(town.root)
     assert job["KeepAlive"] is True
     assert job["AbandonProcessGroup"] is True
+    assert made.enable.startswith("launchctl bootstrap gui/$(id -u) ")
     assert made.path == tmp_path / "Library" / "LaunchAgents" / f"{job['Label']}.plist"
 
 

@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
     "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
     "done": ("witness.cli.done:done", "inside a polecat: the work is finished, end the group"),
+    "help": ("witness.cli.help:help_", "the documents, and the help of each command"),
     "hooks": ("witness.cli.hooks:hooks", "the hooks in the agent's client: install, uninstall, status"),
     "init": ("witness.cli.init:init", "make a standalone town"),
     "list": ("witness.cli.polecat:list_polecats", "the same as gt polecat list"),
@@ -27,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, trust, log, costs, replay and eval of sidecars"),
     "state": ("witness.cli.state:state", "what every polecat does, and which one waits for you"),
     "stop": ("witness.cli.polecat:nuke", "the same as gt polecat nuke"),
+    "uninstall": ("witness.cli.uninstall:uninstall", "end all of this town, and take us away from it"),
     "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
 }
 # Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is

@@ -15,19 +15,24 @@ from witness.doctor import Examination, Finding, Level, examine
 from witness.doctor.checks import find_start, mend
 from witness.doctor.finding import fault
 from witness.errors import DeclarationError, TownNotFoundError
+from witness.files import replace_file
 
 _MARKS = {Level.OK: "ok     ", Level.NOTE: "note   ", Level.WARNING: "warning", Level.FAULT: "FAULT  "}
 
 
 @click.command
 @click.option("--fix", is_flag=True, help="Do the fixes that are safe: of our own files and processes only.")
+@click.option("--bundle", is_flag=True, help="Write a report for whoever helps: no names, keys, tasks, messages.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(fix: bool, as_json: bool) -> None:
+def doctor(fix: bool, bundle: bool, as_json: bool) -> None:
     """Explain which town was found and why; check tmux, agent, key, hooks, settings, journal and leftovers.
 
     Exit code 1 while a fault stands. Notes and warnings do not count.
     """
     findings, examination = _examine()
+    if bundle:
+        _write_bundle(findings, examination)
+        return
     mended = mend(findings) if fix else []
     if mended:
         findings, _ = _examine()
@@ -51,6 +56,15 @@ def doctor(fix: bool, as_json: bool) -> None:
             click.echo(f"Gas Town's own checks: {examination.real_gt} doctor", err=True)
     if any(finding.level is Level.FAULT for finding in findings):
         raise SystemExit(1)
+
+
+def _write_bundle(findings: Sequence[Finding], examination: Examination | None) -> None:
+    from sidecars.memory.secret_rules import without_secret
+    from witness.doctor.report import bundle as report
+
+    path = find_start() / "gt-witness-report.txt"
+    replace_file(path, report(examination.town if examination else None, findings, without_secret))
+    click.echo(f"written: {path}: read it before you send it to anybody")
 
 
 def _examine() -> tuple[list[Finding], Examination | None]:

@@ -10,6 +10,7 @@ from witness.cli.exec_real_gt import find_real_gt, hand_over
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
 _OWN_OPTIONS = ("-h", "--help", "--version")
 
@@ -29,22 +30,16 @@ def _main(args: list[str]) -> None:
         sys.stdout.write(f"gt-witness, version {__version__}\n")
         return
     if args and args[0] not in COMMANDS and args[0] not in _OWN_OPTIONS:
-        args = _foreign(args)
+        _foreign(args)
     from witness.cli.program import run
 
     run(args)
 
 
-def _foreign(args: list[str]) -> list[str]:
-    """Hand a command that is not ours to the real ``gt``, or say in one line that there is none.
-
-    Returns:
-        What is run instead: without a real one ``gt help`` is asked of us.
-    """
+def _foreign(args: list[str]) -> NoReturn:
+    """Hand a command that is not ours to the real ``gt``, or say in one line that there is none."""
     if real := find_real_gt() or find_real_gt(any_other=True):
         hand_over(real, args)
-    if args[0] == "help":
-        return [*args[1:], "--help"]
     from witness.errors import did_you_mean
 
     meant = did_you_mean(args[0], COMMANDS) or "see 'gt --help'"

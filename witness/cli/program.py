@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
 import click
@@ -46,6 +48,7 @@ def gt() -> None:
 
 def run(args: Sequence[str]) -> None:
     """Run a command of ours and exit: 0 done, 1 it failed, 2 bad usage or bad declaration."""
+    _bear_the_world()
     sys.stdout, sys.stderr = cast(TextIO, PlainOutput(sys.stdout)), cast(TextIO, PlainOutput(sys.stderr))
     try:
         # Without its standalone mode click hands the code of ctx.exit() back instead of ending with it.
@@ -75,6 +78,18 @@ def run(args: Sequence[str]) -> None:
     except OSError as error:  # a full disk, a read-only folder: one line, as for every other trouble
         click.echo(f"gt: {error.filename or 'the system says'}: {error.strerror or error}", err=True)
         sys.exit(1)
+
+
+def _bear_the_world() -> None:
+    """Print what a terminal's encoding knows, and have a home folder that is none where there is none to be had."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    if not os.environ.get("HOME"):
+        try:
+            Path.home()
+        except RuntimeError:  # a user id without an account, as containers have it
+            os.environ["HOME"] = "/nonexistent"
 
 
 def _with_near(error: click.ClickException) -> str:

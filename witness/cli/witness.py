@@ -33,7 +33,10 @@ def run() -> None:
 def start() -> None:
     """Supervise in the background; nothing happens where a Witness runs already."""
     with Witness(Town.find()) as watcher:
+        before = watcher.status()
         watcher.start()
+        if before.get("pid") and watcher.status().get("pid") != before["pid"]:
+            click.echo(f"the Witness of version {before.get('version', 'before 0.2')} was replaced; polecats live on")
         click.echo(f"the Witness runs (pid {watcher.status().get('pid', '?')})")
 
 

@@ -1,4 +1,4 @@
-"""Where the files that ride along with the code are: hooks and molecules."""
+"""Where the files that ride along with the code are: hooks, molecules, documents."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def _shipped(name: str) -> Path:
 def hooks_dir() -> Path:
     """The folder of the programs that run inside the agent's client."""
     return _shipped("hooks")
+
+
+def docs_dir() -> Path:
+    """The folder of the documents."""
+    return _shipped("docs")
 
 
 def molecules_dir() -> Path:

@@ -226,6 +226,16 @@ def _apply(base: Settings, path: Path, owners: Collection[int]) -> Settings:
     return replace(base, **changes)
 
 
+def changes(before: Settings, after: Settings) -> list[str]:
+    """What differs between two settings, as ``key 5.0 → 1.0``; what may lead to a secret has no values."""
+    found = []
+    for each in fields(Settings):
+        old, new = getattr(before, each.name), getattr(after, each.name)
+        if old != new:
+            found.append(each.name if each.name.startswith("key_") else f"{each.name} {old} → {new}")
+    return found
+
+
 def _gas_town(town: Path) -> Settings:
     """Our defaults, save where a Gas Town has set the same thing for its own patrols."""
     knobs, plain = Operational(town), Settings()

@@ -15,7 +15,7 @@ from witness.config.town import Town
 from witness.daemon.loop import Daemon, say
 from witness.errors import TownLockedError, WitnessError
 from witness.ipc.background import go_to_background
-from witness.launch.town_witness import town_lock, witness_process
+from witness.launch.town_witness import running_witness, stop_witness, town_lock, witness_process
 
 # A one-shot patrol that holds the town when we come is over in moments, a stubborn group included.
 _PATROL_SECONDS = 20.0
@@ -43,6 +43,8 @@ def serve(town: Town, *, linger: bool, ready: Callable[[], None] = lambda: None,
         tell: write what happens to standard error.
     """
     os.umask(0o077)  # whatever the Witness writes is the user's alone
+    if tell:
+        take_over(town)
     try:
         with town_lock(town, patience=_PATROL_SECONDS):
             daemon = Daemon(town, linger=linger, told=say if tell else None)
@@ -57,6 +59,12 @@ def serve(town: Town, *, linger: bool, ready: Callable[[], None] = lambda: None,
             raise
         ready()
     return 0
+
+
+def take_over(town: Town) -> None:
+    """Let a Witness in the background leave, for the one that a service manager keeps; its polecats live on."""
+    if running_witness(town).get("foreground") is False:
+        stop_witness(town)
 
 
 if __name__ == "__main__":

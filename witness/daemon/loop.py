@@ -25,6 +25,7 @@ from witness.config.town import Town
 from witness.daemon.request_server import AskedPatrol, Caller
 from witness.errors import JournalError, JournalMovedError, UsageError, WitnessError
 from witness.files import clear_place
+from witness.ipc.background import ServiceManager
 from witness.ipc.jsonlines import RequestServer
 from witness.journal import GroupState, Intent, Journal, MemberKind, MemberState
 from witness.launch.town_witness import SOCKET, record_process
@@ -71,6 +72,7 @@ class Daemon:
         self._told, self._told_until = told, self._journal.last_event
         self._reconciler = Reconciler(town, self._journal, self._clock, waits=False)
         self._selector = selectors.DefaultSelector()
+        self._manager = ServiceManager()
         self._callers = RequestServer(self._selector, SOCKET, Caller)
         self._watched: dict[ProcessId, int] = {}
         self._nukes: set[str] = set()
@@ -95,7 +97,8 @@ class Daemon:
         if me:
             record_process(self._town.runtime / "witness.json", me)
         _raise_handle_limit()
-        self._journal.note(self._clock.wall(), "witness-started", pid=os.getpid())
+        self._journal.note(self._clock.wall(), "witness-started", pid=os.getpid(), version=__version__)
+        self._manager.tell("READY=1")
 
     def run(self) -> None:
         """Supervise until told to stop."""
@@ -177,10 +180,11 @@ class Daemon:
 
     def turn(self) -> None:
         """Wait for news or for the next thing that is due, and do it."""
+        self._manager.tell("WATCHDOG=1")
         now = self._clock.monotonic()
         first = min([self._next_look, self._next_tick, *self._due.values()])
         touched: set[str] = set()
-        events = self._selector.select(max(first - now, 0.0))
+        events = self._selector.select(min(max(first - now, 0.0), self._manager.beat))
         late = self._is_late(max(first, now), now)
         for key, _ in events:
             touched |= self._handle(key)
@@ -371,6 +375,7 @@ class Daemon:
                     "groups": len(groups),
                     "watched": len(self._watched),
                     "version": __version__,
+                    "foreground": self._told is not None,
                     "key": self._key_origin(),
                 }
                 self._callers.tell(caller, answer)

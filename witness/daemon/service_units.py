@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import plistlib
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,9 @@ from witness.errors import WitnessError
 
 KINDS = ("cron", "systemd", "launchd")
 # Where tmux and the agents' tools are found when PATH is not given.
+# A turn takes milliseconds; a machine that swaps may need a thousand times that.
+_WATCHDOG_SECONDS = 120
+_CRON_LOG = 1 << 20
 _USUAL = ("/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin")
 
 
@@ -53,8 +58,6 @@ def unit(town: Town, kind: str, home: Path | None = None) -> Unit:
 
 def _path() -> str:
     """The folders of the programs that we use, then the usual ones; what else is on the caller's PATH is left out."""
-    import shutil
-
     found = [str(Path(place).parent) for name in ("tmux", "bd", "gt") if (place := shutil.which(name))]
     return os.pathsep.join(dict.fromkeys([*found, *_USUAL]))
 
@@ -78,7 +81,10 @@ def _cron(town: Town, home: Path) -> Unit:
     # cron itself reads %: what follows the first would become standard input.
     command = command.replace("%", r"\%")
     log = shlex.quote(str(town.runtime / "cron.log")).replace("%", r"\%")
-    return Unit("cron", f"* * * * * {command} >>{log} 2>&1 {_mark(town)}\n", None, "crontab -e")
+    # At boot the first minute is not waited for. The log is cut where it has grown: nobody rotates it.
+    cut = f"[ $({{ wc -c <{log} || echo 0; }} 2>/dev/null) -lt {_CRON_LOG} ] || : >{log}"
+    lines = [f"{when} {cut}; {command} >>{log} 2>&1 {_mark(town)}\n" for when in ("* * * * *", "@reboot")]
+    return Unit("cron", "".join(lines), None, "crontab -e")
 
 
 def _mark(town: Town) -> str:
@@ -99,8 +105,14 @@ def _systemd(town: Town, home: Path) -> Unit:
     lines = [
         "[Unit]",
         f"Description=Witness of the town {town.root}".replace("%", "%%"),
+        # Whatever happens, it is started again: without it nobody supervises until the next login.
+        "StartLimitIntervalSec=0",
         "",
         "[Service]",
+        # It says when it takes requests, and at each turn that it lives.
+        "Type=notify",
+        "NotifyAccess=main",
+        f"WatchdogSec={_WATCHDOG_SECONDS}",
         "ExecStart=" + " ".join(map(quoted, _command("run"))),
         f"WorkingDirectory={str(town.root).replace('%', '%%')}",
         *(f"Environment={plain(f'{name}={value}')}" for name, value in _environment(town).items()),
@@ -108,13 +120,15 @@ def _systemd(town: Town, home: Path) -> Unit:
         "RestartSec=1",
         # Polecats, sidecars and the tmux server outlive a restart of the Witness.
         "KillMode=process",
+        # Groups get cgroups of their own below it.
+        "Delegate=yes",
         "",
         "[Install]",
         "WantedBy=default.target",
         "",
     ]
     path = home / ".config" / "systemd" / "user" / f"{_name(town)}.service"
-    enable = f"systemctl --user daemon-reload && systemctl --user enable --now {_name(town)}"
+    enable = f"systemctl --user daemon-reload && systemctl --user enable --now {_name(town)} && loginctl enable-linger"
     return Unit("systemd", "\n".join(lines), path, enable)
 
 
@@ -134,7 +148,7 @@ def _launchd(town: Town, home: Path) -> Unit:
         }
     ).decode()
     path = home / "Library" / "LaunchAgents" / f"{label}.plist"
-    return Unit("launchd", text, path, f"launchctl load -w {shlex.quote(str(path))}")
+    return Unit("launchd", text, path, f"launchctl bootstrap gui/$(id -u) {shlex.quote(str(path))}")
 
 
 def write(town: Town, made: Unit) -> str:
@@ -156,15 +170,42 @@ def write(town: Town, made: Unit) -> str:
 
 
 def _write_crontab(town: Town, made: Unit) -> None:
+    # Lines of others stay as they are and where they are.
+    others = [line for line in _crontab() if not line.endswith(_mark(town))]
+    _put_crontab([*others, *made.text.splitlines()])
+
+
+def _crontab() -> list[str]:
     try:
         present = subprocess.run(["crontab", "-l"], capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise WitnessError("there is no crontab program here: install cron, or use --systemd") from error
     if present.returncode != 0 and "no crontab" not in present.stderr:
         raise WitnessError(f"crontab -l: {present.stderr.strip() or present.returncode}")
-    # Lines of others stay as they are and where they are.
-    others = [line for line in present.stdout.splitlines() if not line.endswith(_mark(town))]
-    text = "".join(f"{line}\n" for line in others) + made.text
+    return present.stdout.splitlines()
+
+
+def _put_crontab(lines: Iterable[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run(["crontab", "-"], input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise WitnessError(f"crontab: {done.stderr.strip() or done.returncode}")
+
+
+def remove(town: Town) -> list[str]:
+    """Take away whatever units were written for a town; returns what there was, for people."""
+    removed = []
+    for kind in KINDS:
+        path = unit(town, kind).path
+        if path is not None and path.exists():
+            if kind == "systemd" and shutil.which("systemctl"):
+                disable = ["systemctl", "--user", "disable", "--now", path.name]
+                subprocess.run(disable, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+            path.unlink()
+            removed.append(str(path))
+    lines = _crontab() if shutil.which("crontab") else []
+    others = [line for line in lines if not line.endswith(_mark(town))]
+    if others != lines:
+        _put_crontab(others)
+        removed.append("our lines of your crontab")
+    return removed

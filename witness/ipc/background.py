@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from witness.errors import WitnessError
@@ -131,3 +134,27 @@ def _start_by_tmux(argv: list[str], environment: dict[str, str], log: Path, tmux
         tmux.run_shell([sys.executable, "-S", "-I", str(_EXEC_WITH_ENV), str(launch)], timeout=_START_SECONDS)
     finally:
         launch.unlink(missing_ok=True)
+
+
+class ServiceManager:
+    """systemd, where it has started us with ``Type=notify``: it hears that we are ready, and at each beat that we live.
+
+    The variables are taken out of the environment: what we start must not speak for us.
+
+    Attributes:
+        beat: seconds after which it must hear of us at the latest; endless without a watchdog.
+    """
+
+    def __init__(self) -> None:
+        self._address = os.environ.pop("NOTIFY_SOCKET", "")
+        watched = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", "")
+        wanted = watched[0].isdigit() and watched[1] in ("", str(os.getpid()))
+        self.beat = int(watched[0]) / 2e6 if wanted else math.inf
+
+    def tell(self, state: str) -> None:
+        """Send ``READY=1`` or ``WATCHDOG=1``; nothing where nobody listens."""
+        if not self._address:
+            return
+        place = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as told:
+            told.sendto(state.encode(), place)

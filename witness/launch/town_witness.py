@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from witness.launch.environment import daemon_environ
 from witness.process import ProcessId
 from witness.process.exits import wait_gone
 from witness.tmux import Tmux
+from witness.version import __version__
 
 SOCKET = "witness.sock"
 _STOP_SECONDS = 30.0
+_STATUS_SECONDS = 5.0
 # How often it is asked, while the lock is waited for, whether its holder is a daemon.
 _LOCK_STEP_SECONDS = 0.2
 _CLOCK = SystemClock()
@@ -89,6 +92,8 @@ def ask(town: Town, request: dict[str, Any], seconds: float) -> dict[str, Any] |
 def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> None:
     """Start the town's Witness in the background; one that runs already is left alone.
 
+    One that an older version of us started is replaced; its polecats live on.
+
     Args:
         town: the town.
         outer: the tmux that holds the polecat that the caller runs in: the Witness must not become its descendant.
@@ -97,12 +102,40 @@ def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> Non
     Raises:
         WitnessError: it did not come up.
     """
-    if witness_process(town):
+    if witness_process(town) and not _replaced(town):
         return
     runtime = town.make_runtime()
     argv = [sys.executable, "-P", "-m", "witness.daemon", str(town.root), *(["--linger"] if linger else [])]
     key_env = load_settings(town.root).key_env
     start_outside(argv, daemon_environ(key_env), runtime / "witness.log", outer)
+
+
+def running_witness(town: Town) -> dict[str, Any]:
+    """What the running Witness says of itself; empty without one, or when it does not answer."""
+    with suppress(WitnessError):
+        return ask(town, {"op": "status"}, _STATUS_SECONDS) or {}
+    return {}
+
+
+def _replaced(town: Town) -> bool:
+    """End the running Witness when an older version of us started it: it does not know what we write.
+
+    Raises:
+        WitnessError: a newer one runs.
+    """
+    found = running_witness(town)
+    theirs = str(found.get("version", ""))
+    if not found or theirs == __version__:
+        return False
+    if _number(theirs) > _number(__version__):
+        raise WitnessError(
+            f"the Witness of {town.root} is of gt-witness {theirs}, this is {__version__}: upgrade this one"
+        )
+    return stop_witness(town)
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 def stop_witness(town: Town) -> bool:

@@ -40,7 +40,8 @@ _WORDS: Mapping[str, str] = {
     "nuke-failed": "still alive after its end: {survivors}",
     "told": "{message}",
     "ending": "pid {pid} is ended: {reason}",
-    "witness-started": "the Witness has started (pid {pid})",
+    "settings-read": "settings read anew: {changed}",
+    "witness-started": "the Witness has started (pid {pid}, version {version})",
     "witness-stopped": "the Witness has stopped (pid {pid})",
 }
 

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from witness.clock import Clock
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings, changes, load_settings
 from witness.config.town import Town
 from witness.errors import DeclarationError, WitnessError
 from witness.files import read_bytes
@@ -179,7 +179,10 @@ class SnapshotReader:
         known = self._settings.get(rig)
         if known is None or known[0] != stamp:
             try:
-                known = (stamp, load_settings(self._town.root, rig), "")
+                fresh = load_settings(self._town.root, rig)
+                if known and (changed := changes(known[1], fresh)):
+                    self._journal.note(self._clock.wall(), "settings-read", rig=rig, changed=", ".join(changed))
+                known = (stamp, fresh, "")
             except DeclarationError as error:
                 # A slip while editing must not stop the supervision, nor keep anybody from ending a polecat.
                 kept = "the settings of before are kept" if known else "the defaults hold"
