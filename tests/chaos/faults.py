@@ -329,18 +329,13 @@ class Faults:
         }
 
     def mend_shared(self) -> None:
-        """Take the poison out of what later runs use as well."""
-        for path in self.shared:
-            beside = (path.parent / f"{path.name}.theirs", path.parent / f"{path.name}.folder")
-            for each in (path, *beside):
-                # A queue that works again holds what was queued since.
-                if (
-                    each.is_symlink()
-                    or not each.is_dir()
-                    or "nudge_queue" not in each.parts
-                    or _owner(each) != os.geteuid()
-                ):
-                    remove(each)
+        """Take the poison out of what later runs use as well, the innermost first."""
+        for path in sorted(self.shared, reverse=True):
+            for each in (path, path.parent / f"{path.name}.theirs", path.parent / f"{path.name}.folder"):
+                with contextlib.suppress(NotADirectoryError):  # its folder is poison itself
+                    # A queue that works again holds what was queued since.
+                    if not _is_own_folder(each) or "nudge_queue" not in each.parts:
+                        remove(each)
         self.shared.clear()
         self.town.write_settings()
 
@@ -399,6 +394,10 @@ class Faults:
                     continue
                 aged.append(head)
         return f"{len(aged)} claims" if aged else ""
+
+
+def _is_own_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and _owner(path) == os.geteuid()
 
 
 def _owner(path: Path) -> int:
