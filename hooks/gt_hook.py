@@ -30,7 +30,7 @@ DELIVERING = (
     "BeforeAgent",
     "AfterAgent",
 )
-# Only told to whoever looks: clients that do not say how long a call took have to say when it begins.
+# Only told to the looker: clients that do not say how long a call took have to say when it begins.
 BEGINNING = ("PreToolUse", "BeforeTool")
 # After these the agent may wait for a look at what the call did to the files.
 COMPLETED = ("PostToolUse", "PostToolUseFailure", "AfterTool")

@@ -226,7 +226,7 @@ class Server:
             head = b"%d-%d 0" % (now, os.getpid())
             look = spool_writer.ask_looker(".", head, call.body, self.wait if call.event in gt_hook.COMPLETED else 0)
             with queue_files.Locked(".", name=gt_calls.LOCK):
-                # Once the mod may have gone to the hook, whoever is first under the lock records.
+                # Once the mod may have gone to the hook, the first to have the lock records.
                 if call.age() < PATIENCE or not gt_calls.is_recorded(".", call.fields):
                     spool_writer.append_record(".", call.body, look=look, now=now)
             spool_writer.wake(".", self.wait if call.delivers else 0)

@@ -23,7 +23,7 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Whom to observe, as what, and through which files.
+    """Which agent to observe, as what, and through which files.
 
     Args:
         group: the polecat's life that is observed.
@@ -42,7 +42,7 @@ class Assignment:
         agent: the agent's process; the sidecar ends when it ends.
         task: the issue or task text that the polecat was given, empty when none.
         variables: the molecule's resolved variables.
-        overrides: fields of the type that whoever starts it by hand overrides.
+        overrides: fields of the type that are overridden by hand.
         definition: the type's definition as ``witness.trust`` wrote it when the polecat was spawned; empty for a
             sidecar that finds its type by itself.
     """

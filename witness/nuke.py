@@ -1,8 +1,8 @@
 """Ending groups, and proving that they are gone.
 
 TERM to everybody; wait for the kernel to say that they have ended, not for time to pass; look again for newcomers.
-After the grace: stop whoever is left and look again until a look finds nobody new, so that nothing can fork away from
-under us, then KILL. What a last look still finds is a survivor, and is reported.
+After the grace: stop the processes that are left and look again until a look finds no new one, so that nothing can fork
+away from under us, then KILL. What a last look still finds is a survivor, and is reported.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class TerminationResult:
 class _Ending:
     """One group on its way out.
 
-    Both limits are counted from the act that they follow: whoever is suspended for a while between two looks has still
-    asked before it forces, and forced before it gives up.
+    Both limits are counted from the act that they follow: a caller that is suspended for a while between two looks has
+    still asked before it forces, and forced before it gives up.
     """
 
     target: Target
@@ -172,8 +172,8 @@ def end_groups(
 
 
 def _held(extra: Callable[[str], set[int]] | None, goal: Target, table: Table) -> set[ProcessId]:
-    # Asked after the table was read: a pid that somebody else took since then stands there with its former owner, whom
-    # no signal reaches any more.
+    # Asked after the table was read: a pid that another process took since then stands there with its former owner,
+    # which no signal reaches any more.
     pids = extra(goal.run) if extra else cgroup_members(goal.cgroup, goal.run)
     return {table[pid].process for pid in pids if pid in table}
 
@@ -211,7 +211,7 @@ def _result(ending: _Ending) -> TerminationResult:
 
 
 def unfinished(goal: Target) -> TerminationResult:
-    """The result of an end that was broken off: whoever is on record and lives counts as a survivor."""
+    """The result of an end that was broken off: a process that is on record and lives counts as a survivor."""
     living = [process for process in goal.recorded if is_alive(process)]
     survivors = tuple(Survivor(process, process_name(process)) for process in sorted(living))
     return TerminationResult(goal.run, len(goal.recorded) - len(survivors), survivors, 0.0)
@@ -261,7 +261,7 @@ def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -
 
 
 def foreign_to(table: Table, infrastructure: Iterable[ProcessId], others: Iterable[ProcessId]) -> set[ProcessId]:
-    """Everybody whom no nuke may touch, however they descend.
+    """The processes that no nuke may touch, however they descend.
 
     Args:
         table: the process table.

@@ -287,7 +287,7 @@ SIDECAR_FRAME = (
 def minimal_prompt(
     role: str, objective: str, *, polecat: str = "", sidecars: Sequence[str] = (), more: Iterable[Block] = ()
 ) -> str:
-    """What a polecat is started with: who it is, what it is to do, and whom it may ask.
+    """What a polecat is started with: who it is, what it is to do, and who can be asked.
 
     Everything else is said by its sidecars when it is needed.
 

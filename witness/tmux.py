@@ -21,7 +21,7 @@ from witness.errors import TmuxError, TmuxTimeoutError, TmuxUnusableError
 
 OLDEST = (3, 2)
 _TIMEOUT = 10.0
-# A listing takes milliseconds. Whoever supervises others does not wait longer for one, and after one that did not come
+# A listing takes milliseconds. A supervisor does not wait longer for one, and after one that did not come
 # asks for nothing at all for a while.
 _PATIENCE, _REST = 1.0, 5.0
 # What the tmux server, and so every pane, starts from. The agent's real environment comes through a private file that

@@ -1,6 +1,7 @@
 """What was declared, and the only way to open it.
 
-Nothing outside of the declared artifacts can be read, whoever asks and whatever the file system is made to look like:
+Nothing outside of the declared artifacts can be read, whatever is asked and whatever the file system is made to look
+like:
 
 - A declared path is resolved once and then opened from the root, one component at a time, without following a link.
   A component that is swapped between the resolving and the opening makes the opening fail.

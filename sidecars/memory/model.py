@@ -44,7 +44,7 @@ class Tool:
 
 
 class Model(Protocol):
-    """Whoever can answer a question in the form of a tool."""
+    """A model that answers a question in the form of a tool."""
 
     def ask(self, system: str, prompt: str, tool: Tool) -> dict[str, Any]:
         """Put a question.

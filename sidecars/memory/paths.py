@@ -69,7 +69,7 @@ class Place:
 
     @property
     def lock(self) -> Path:
-        """Held by whoever changes one of these files."""
+        """Held by a process that changes one of these files."""
         return self.folder / f"{self.agent}.flock"
 
     @property

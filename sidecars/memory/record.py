@@ -41,7 +41,7 @@ class Memory:
         created_at: ISO date.
         last_reinforced_session: the count of sessions when it was last found true.
         tags: free words.
-        evidence: what it rests on, in the words of whoever added it; empty when nobody said.
+        evidence: what it rests on, in the words of its author; empty when nobody said.
         reinforced_in: the session that last reinforced it, so that one session does so once.
         extra: keys of other writers.
     """
@@ -149,7 +149,7 @@ def one_line(text: str) -> str:
 
 def _is_shown(char: str) -> bool:
     # The two joiners are part of Indic and Persian spelling. All else that cannot be seen could carry text past the
-    # eyes of whoever reads the memory (tag characters, direction marks); lone surrogates cannot be written as UTF-8.
+    # eyes of the reader of the memory (tag characters, direction marks); lone surrogates cannot be written as UTF-8.
     return char in "\u200c\u200d" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
 
 

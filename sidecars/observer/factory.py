@@ -80,7 +80,7 @@ class Components:
         """The sidecar's mind over a journal.
 
         Args:
-            assignment: whom it observes.
+            assignment: which agent it observes.
             journal: where decisions go.
             clock: where the time comes from.
             aloud: whether signals are queued.

@@ -1,7 +1,7 @@
 """The fork server: loads once what every sidecar needs, and forks one on request.
 
 It is single-threaded, opens nothing that a child must not share, and is the only one to reap its children: how each
-ended is written to ``RUN_DIR/exits/NAME.json`` and told to whoever is connected. It ends by itself when it has had
+ended is written to ``RUN_DIR/exits/NAME.json`` and told to all that are connected. It ends by itself when it has had
 neither children nor callers for a while.
 
 The protocol is one JSON object a line on a Unix socket: ``{"assignment","text","run","name","marker","run_dir"}`` is
@@ -281,7 +281,7 @@ class ForkServer:
             if self._lookers.reaped(pid):
                 continue
             if (child := self._children.pop(pid, None)) is None:
-                continue  # a looker that was dismissed
+                continue  # a looker that was dropped
             if not any(other.run_dir == child.run_dir for other in self._children.values()):
                 self._lookers.drop(f"{child.run_dir}/spool")
             code = os.waitstatus_to_exitcode(status)

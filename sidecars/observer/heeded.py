@@ -30,7 +30,7 @@ class HeededReview:
 
     Args:
         rules: the sidecar's.
-        assignment: whom it observes.
+        assignment: which agent it observes.
         journal: where its remarks are, and where the judgement goes.
     """
 

@@ -1,4 +1,4 @@
-"""The lookers of a town: one process for each work tree in which sidecars observe somebody.
+"""The lookers of a town: one process for each work tree in which sidecars observe an agent.
 
 They are forked beside the sidecars, serve every run whose agent works in their tree, and end with the last of these, or
 with the process that forked them: nobody else needs to know of them.

@@ -35,7 +35,7 @@ class DecisionPipeline:
 
     Args:
         kind: its type.
-        assignment: whom it observes.
+        assignment: which agent it observes.
         judge: who judges.
         gates: may it be said.
         journal: where every decision is recorded.
@@ -418,7 +418,7 @@ def ago(seconds: float) -> str:
 
 
 def _in_short(event: str, seen: Sequence[Observation]) -> str:
-    """What was silently passed over, for whoever reads the log."""
+    """What was silently passed over, for people who read the log."""
     found = next((each for each in seen if each.id == event), None)
     if found is None:
         return ""

@@ -24,7 +24,7 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
     """Observe one polecat until it ends.
 
     Args:
-        assignment: whom, as what, and through which files.
+        assignment: which agent, as what, and through which files.
         ready: called once, when it observes.
 
     Returns:

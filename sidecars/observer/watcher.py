@@ -36,7 +36,7 @@ class SidecarRunner:
 
     Args:
         parts: the sidecar.
-        assignment: whom it observes.
+        assignment: which agent it observes.
         clock: where the time comes from.
     """
 
@@ -246,7 +246,7 @@ class Heartbeat:
         os.pwrite(self._file, f"{self._clock.monotonic():020.6f}\n".encode(), 0)
 
 
-# Whether the observed agent is still alive: a sidecar ends with its polecat, whoever forgot to tell it.
+# Whether the observed agent is still alive: a sidecar ends with its polecat, told or not.
 
 
 class AgentLife:

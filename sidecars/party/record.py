@@ -1,6 +1,6 @@
 """The record of a party: who said what, what was decided, and what each agent gains from it.
 
-Written by ``gt party run`` turn by turn, or by whoever held the party otherwise.
+Written by ``gt party run`` turn by turn, or by another program that held the party.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _DEBATE = ("proposition", "rebuttal", "counter")
 
 
 class Speaker(Protocol):
-    """Whoever speaks for the agents."""
+    """What speaks for the agents: models, or their polecats."""
 
     def answer(self, agent: str, briefing: str, prompt: str, form: Tool) -> Mapping[str, Any]:
         """Let an agent answer.

@@ -68,7 +68,7 @@ def replay(
 
     Args:
         parts: the sidecar; its own gates, pace and cooldowns hold, on the recording's clock.
-        assignment: whom it would have observed; only its workdir, group and name count.
+        assignment: which agent it would have observed; only its workdir, group and name count.
         moments: oldest first.
         estimate: ask no model, and count what asking would have cost.
     """

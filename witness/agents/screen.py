@@ -1,6 +1,6 @@
 """What the bottom of a client's screen shows: an idle prompt, a half-typed one, work, or a dialog and what it asks.
 
-The one recogniser: whoever types goes by it, and so does the town's state. What is not known for certain is UNKNOWN,
+The one recogniser: typing goes by it, and so does the town's state. What is not known for certain is UNKNOWN,
 for the answer that lets somebody act must never be the default.
 """
 

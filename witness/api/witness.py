@@ -42,9 +42,9 @@ class NukeResult:
     """How the end of one polecat came out.
 
     Args:
-        group: whom it was.
+        group: the polecat.
         result: what ended and what survived; None when it was handed to the Witness, because the caller runs inside.
-        processes: for a dry run, whom it would have ended.
+        processes: for a dry run, the pids that it would have ended.
     """
 
     group: Group
@@ -98,7 +98,7 @@ class Witness:
     Args:
         town: the town, from ``Town.find()`` or ``Town.at(path)``.
         clock: time.
-        patience: seconds to wait for whoever holds the journal; see ``Journal``.
+        patience: seconds to wait for another holder of the journal; see ``Journal``.
         environ: where the caller's own polecat is read from; that of the process and its ancestors when None.
         judges: Python functions by name, that sidecars of types with ``judge: python`` ask while this is open; see
             ``JudgeFunction``.
@@ -164,11 +164,11 @@ class Witness:
 
     # -- spawn --------------------------------------------------------------------------------------------------------
 
-    def prepare(self, order: SpawnRequest) -> SpawnPlan:
-        """Check an order without starting anything; see ``witness.launch.spawn_request.prepare``."""
+    def prepare(self, request: SpawnRequest) -> SpawnPlan:
+        """Check a request without starting anything; see ``witness.launch.spawn_request.prepare``."""
         from witness.launch.spawn_request import prepare
 
-        return prepare(self.town, order)
+        return prepare(self.town, request)
 
     def spawn(
         self,
@@ -235,19 +235,19 @@ class Witness:
         )
 
     @_in_turn
-    def spawn_request(self, order: SpawnRequest) -> SpawnResult:
-        """``spawn`` for an order that is put together already."""
+    def spawn_request(self, request: SpawnRequest) -> SpawnResult:
+        """``spawn`` for a request that is put together already."""
         from witness.launch.spawn_request import prepare
         from witness.supervise.spawn import Spawner
 
         self.town.make_runtime()
-        prepared = prepare(self.town, order)
+        prepared = prepare(self.town, request)
         if not self.journal.groups.living():
             self.town.remember_tmux()
             self._let_go()  # the next one looks where the town's tmux is now
         if prepared.folder:
             prepared.folder.record()
-        return Spawner(self._reconciler, self._outer).spawn(prepared, witness=order.witness)
+        return Spawner(self._reconciler, self._outer).spawn(prepared, witness=request.witness)
 
     # -- look ---------------------------------------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ class Witness:
 
         Args:
             names: as for ``find``.
-            dry_run: only say whom it would end.
+            dry_run: only say which processes it would end.
 
         Raises:
             NotFoundError: one of them is not known; then none is ended.
@@ -381,7 +381,7 @@ class Witness:
         table = read_table()
         targets = {group.id.run: target(group, self.journal.members.of(group.id.run), ()) for group in groups}
         inside = {run for run, goal in targets.items() if is_inside([goal], table)}
-        # Whoever is inside would end itself half-way; the Witness stands outside of the tree.
+        # A caller inside of a group would end itself half-way; the Witness stands outside of the tree.
         if inside:
             town_witness.start_witness(self.town, self._outer)
         for run in inside:
@@ -426,7 +426,7 @@ class Witness:
         if known is None or known.state is GroupState.NUKED:
             self.journal.note(self._clock.wall(), "late-done", group.run, polecat=group.address, status=status)
             raise RunEndedError(f"the run {group.run} of {group.address} is over: its done was dropped")
-        # Whoever calls this mostly runs inside of the polecat, and is given a moment to end by itself. A Witness that
+        # The caller mostly runs inside of the polecat, and is given a moment to end by itself. A Witness that
         # has yet to start would use that moment up.
         # What keeps it from starting may pass (a journal that is locked): the poke below tries again.
         with contextlib.suppress(WitnessError):

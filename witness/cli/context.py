@@ -56,7 +56,7 @@ def ask_for_force(journal: Journal, groups: Iterable[Group] = (), *, force: bool
 
     Args:
         journal: the town's.
-        groups: whom the command is about; nobody in particular when empty.
+        groups: the polecats that the command is about; none in particular when empty.
         force: it was said.
 
     Raises:

@@ -29,7 +29,7 @@ def nuke_there(
 
     Args:
         town: the town.
-        groups: whom to end.
+        groups: the polecats to end.
         force: skip the safety checks.
         dry_run: only let it say what it would do.
         quiet: keep its words off stdout.
@@ -68,7 +68,7 @@ def done_there(town: Town, group: GroupId, args: Sequence[str]) -> int | None:
 def run_real_gt(real: str, args: Sequence[str], *, quiet: bool = False) -> int:
     """Run the real ``gt`` on our own streams, and wait for its end.
 
-    Whoever interrupts or ends us means the child: signals are passed on, and its end decides.
+    A signal that interrupts or ends us is meant for the child: signals are passed on, and its end decides.
 
     Args:
         real: the program.

@@ -29,7 +29,7 @@ def set_key() -> None:
     click.echo(f"written: {write_key(str(text))}")
     with suppress(WitnessError):  # outside of a town there is nobody to tell
         town = Town.find()
-        # Whoever else may have bound its socket gets no key.
+        # Another process that may have bound its socket gets no key.
         if witness_process(town) and ask(town, {"op": "key", "key": str(text).strip()}, 5.0):
             click.echo("the running Witness has it: sidecars that start from now on use it")
 

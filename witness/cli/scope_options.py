@@ -34,15 +34,15 @@ class Scope:
     accept: bool = False
 
 
-def with_scope(witness: Witness, order: SpawnRequest, scope: Scope, *, asks: bool) -> SpawnRequest:
-    """The order with its scope told to a ``scope`` sidecar, which is added where none is declared.
+def with_scope(witness: Witness, request: SpawnRequest, scope: Scope, *, asks: bool) -> SpawnRequest:
+    """The request with its scope told to a ``scope`` sidecar, which is added where none is declared.
 
     Without globs the issue's words are read, and what they name is shown. It counts when it is accepted by the flag or
     by a person.
 
     Args:
         witness: of the town.
-        order: the rest.
+        request: the rest.
         scope: what was said.
         asks: a person can be asked.
 
@@ -54,10 +54,10 @@ def with_scope(witness: Witness, order: SpawnRequest, scope: Scope, *, asks: boo
             if not glob.strip() or glob.startswith("!") or ".." in glob:
                 raise UsageError(f"{option} {glob!r}: a glob below the working directory is wanted, such as 'src/**'")
     if scope.only or scope.outside:
-        return _told(order, scope.only, scope.outside)
-    words = _words(witness, order, scope)
+        return _told(request, scope.only, scope.outside)
+    words = _words(witness, request, scope)
     if not words:
-        return order
+        return request
     only = [each.glob for each in words if not each.forbidden]
     outside = [each.glob for each in words if each.forbidden]
     flags = " ".join(
@@ -70,19 +70,19 @@ def with_scope(witness: Witness, order: SpawnRequest, scope: Scope, *, asks: boo
         click.echo(f"gt: the issue's words name {said}: if that is meant, add {flags}, or --accept-scope", err=True)
     else:
         click.echo(f"gt: by the issue's words it is held to {flags}: {said}", err=True)
-    return _told(order, only, outside) if scope.accept else order
+    return _told(request, only, outside) if scope.accept else request
 
 
-def _told(order: SpawnRequest, only: Sequence[str], outside: Sequence[str]) -> SpawnRequest:
+def _told(request: SpawnRequest, only: Sequence[str], outside: Sequence[str]) -> SpawnRequest:
     globs = {"scope_files": ",".join(map(_bare, only)), "scope_not": ",".join(map(_bare, outside))}
-    return replace(order, more_variables={name: text for name, text in globs.items() if text}, more_sidecars=_TYPE)
+    return replace(request, more_variables={name: text for name, text in globs.items() if text}, more_sidecars=_TYPE)
 
 
 def _bare(glob: str) -> str:
     return glob.strip().removeprefix("./")
 
 
-def _words(witness: Witness, order: SpawnRequest, scope: Scope) -> tuple[NamedPath, ...]:
+def _words(witness: Witness, request: SpawnRequest, scope: Scope) -> tuple[NamedPath, ...]:
     """The paths that the issue's words name; none where its front matter says what is in scope.
 
     Raises:
@@ -91,7 +91,7 @@ def _words(witness: Witness, order: SpawnRequest, scope: Scope) -> tuple[NamedPa
     from sidecars.observer.context.files import read_front_matter, read_text
     from sidecars.observer.context.issue_paths import paths_in_prose
 
-    plan = witness.prepare(replace(order, check=None, ask_folder=None))
+    plan = witness.prepare(replace(request, check=None, ask_folder=None))
     scopes = [spec for spec in plan.specs if spec.type == _TYPE]
     if not (scope.accept or scopes):
         return ()

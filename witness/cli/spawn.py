@@ -110,7 +110,7 @@ def spawn(
         raise UsageError("--task and --issue both say what is to be done: give one of them")
     from sidecars.observer.factory import prospects
 
-    order = SpawnRequest(
+    request = SpawnRequest(
         name,
         rig,
         workdir,
@@ -128,9 +128,9 @@ def spawn(
         ask_folder=None if as_json or not _at_terminal() else _ask_folder,
     )
     with Witness(_town_for(workdir)) as witness:
-        order = with_scope(witness, order, Scope(only, outside, accept_scope), asks=order.ask_folder is not None)
+        request = with_scope(witness, request, Scope(only, outside, accept_scope), asks=request.ask_folder is not None)
         with undone_when_told_to_end():
-            spawned = witness.spawn_request(order)
+            spawned = witness.spawn_request(request)
         tell_withheld(spawned.withheld)
         if spawned.accepted:
             click.echo(f"gt: accepted {spawned.accepted}", err=True)

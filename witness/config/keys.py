@@ -1,7 +1,8 @@
 """The key of the model judges: where it comes from, and how it stays out of every environment block.
 
 A process's first environment can be read by everybody who runs as the same user, the agent included. So the key goes
-from a file, a command or the caller's own variable into the memory of whoever asks the model, and nowhere else.
+from a file, a command or the caller's own variable into the memory of the process that asks the model, and nowhere
+else.
 """
 
 from __future__ import annotations

@@ -262,8 +262,8 @@ def load_settings(town: Path, rig: str = "") -> Settings:
 
 
 def _owners(town: Path) -> set[int]:
-    """Whose settings count: our own, the system's, and those of whoever the town belongs to (a folder that is mounted
-    into a container has another user than the one that runs there)."""
+    """Whose settings count: our own, the system's, and those of the user that the town belongs to (a folder that is
+    mounted into a container has another user than the one that runs there)."""
     try:
         return {os.geteuid(), 0, town.stat().st_uid}
     except OSError:

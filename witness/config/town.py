@@ -145,7 +145,8 @@ class Town:
             UsageError: it, or the folder above it, is a link, another user's or open to others, or cannot be made.
         """
         try:
-            # Whoever may write into it can put another folder in the place of ours. Gas Town makes it by its own umask.
+            # A user who may write into it can put another folder in the place of ours. Gas Town makes it by its own
+            # umask.
             make_folder(self.runtime.parent, below=self.root, close=True)
             make_folder(self.runtime, below=self.runtime.parent)
             ignored = self.runtime / ".gitignore"

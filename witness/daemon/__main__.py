@@ -54,7 +54,7 @@ def serve(town: Town, *, linger: bool, ready: Callable[[], None] = lambda: None,
             gc.freeze()
             daemon.run()
     except TownLockedError:
-        # Whoever asked for a Witness has one.
+        # The caller asked for a Witness and has one.
         if tell:
             raise
         ready()

@@ -125,7 +125,7 @@ class Daemon:
             self._close()
 
     def _runtime_dir_replaced(self) -> bool:
-        """Whether our working directory is not the town's runtime any more: whoever asks there needs a new Witness."""
+        """Whether our working directory is not the town's runtime any more: a caller there needs a new Witness."""
         try:
             here = os.stat(".")  # noqa: PTH116 - at each turn
             there = os.stat(self._runtime)  # noqa: PTH116
@@ -211,7 +211,7 @@ class Daemon:
         self._answer_waiting()
 
     def _tell_history(self) -> None:
-        """Say what has happened since the last turn, whoever did it."""
+        """Say what has happened since the last turn, by any process."""
         if self._told is None:
             return
         for number, event in self._journal.events_after(self._told_until):
@@ -343,7 +343,7 @@ class Daemon:
             os.close(self._watched.pop(process))
             if run != _NOBODY:
                 return {run}
-            # A fork server is up, or has failed: the look asks it for whoever waits.
+            # A fork server is up, or has failed: the look asks it for the sidecars that wait.
             self._next_look = self._clock.monotonic()
         return set()
 

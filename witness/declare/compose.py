@@ -140,7 +140,7 @@ def _override(steps: list[Step], where: int, mode: str, text: str) -> list[Step]
         return [*steps[:where], replace(step, description=text), *steps[where + 1 :]]
     if mode == "append":
         return [*steps[:where], replace(step, description=f"{step.description}\n{text}"), *steps[where + 1 :]]
-    # Whoever waited for the skipped step waits for what it waited for.
+    # A step that waited for the skipped one waits for what it waited for.
     return [replace(each, needs=put_in_place(each.needs, step.id, step.needs)) for each in steps if each is not step]
 
 

@@ -39,7 +39,7 @@ class Nudge:
         timestamp: when it was written; now when 0.
         expires_at: when it is of no more use; by Gas Town's limits (30 min, urgent 2 h) when 0.
         deliver_after: not before.
-        run: the run that it is meant for; a later polecat of the same session does not get it. Empty: whoever is there.
+        run: the run that it is meant for; a later polecat of the same session does not get it. Empty: for any run.
         tries: how often it was handed to the agent without a sign in its transcript.
     """
 
@@ -337,7 +337,7 @@ class NudgeQueue:
         """Its agent has ended: all that waits or was claimed goes to the dead-letter folder.
 
         Args:
-            reason: for whoever looks there.
+            reason: for people who look there.
             over: whether a run has ended: only what is meant for such a one; None for everything.
 
         Returns:

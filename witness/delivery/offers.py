@@ -61,7 +61,7 @@ def settle_offers(folder: str, taken: Iterable[str], delivered: Callable[[str, d
     """Decide about what a carrier had offered when it died, before it could say that it was drained.
 
     Args:
-        folder: the queue, whose lock the caller holds: so whoever holds a claim is dead.
+        folder: the queue, whose lock the caller holds: so a process that holds a claim is dead.
         taken: marks of the answers that the client has used.
         delivered: ``delivered(transcript, nudge)``, whether the agent has it according to its transcript.
     """

@@ -180,5 +180,5 @@ def _shows(prompt: Prompt, text: str) -> bool:
     if prompt.state is not PromptState.TYPED:
         return False
     squeezed = "".join(prompt.typed.split())
-    # Nothing but ours: whoever began to type in that very moment keeps what he typed. Long pastes are folded.
+    # Nothing but ours: what somebody began to type in that very moment stays. Long pastes are folded.
     return squeezed.startswith("".join(text.split())[:40]) or bool(re.match(r"\[Pasted", squeezed))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # typing itself takes longer to import than all that a hook d
 SUFFIX = ".json"
 CLAIM = ".claimed."
 DEPTH = 50
-# Gas Town's stale_claim_threshold: whoever claimed it that long ago is dead.
+# Gas Town's stale_claim_threshold: the process that claimed it that long ago is dead.
 STALE = 300.0
 # A modification time that is this near to the claim's needs no correction.
 _FRESH = 10.0
@@ -149,7 +149,7 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
 
 
 def quarantine(folder: str, name: str) -> None:
-    """Move a file that is no nudge out of the way; it is kept for whoever wants to know what it was."""
+    """Move a file that is no nudge out of the way; it is kept for people who want to know what it was."""
     _move(folder, name, MALFORMED)
     log(folder, "malformed", name, {}, "not a nudge; kept in malformed/")
 

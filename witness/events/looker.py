@@ -69,7 +69,7 @@ class Looker:
 
     Args:
         watch: the tree.
-        orders: the pipe of whoever started it.
+        orders: the pipe of the process that started it.
         wall: the clock.
     """
 
@@ -136,7 +136,7 @@ class Looker:
             listener.setblocking(False)
             bound_in(spool, f"{LOOKER}.new", listener)
             listener.listen(_MOST_PEERS)
-            # Whoever sees it shall not be refused.
+            # A hook that sees it shall not be refused.
             os.rename(f"{spool}/{LOOKER}.new", f"{spool}/{LOOKER}")
         except OSError as error:
             listener.close()
@@ -317,13 +317,13 @@ def run(root: str, left_out: tuple[str, ...], orders: int) -> int:
     Args:
         root: the work tree.
         left_out: folders that are no part of it.
-        orders: the pipe of whoever started it.
+        orders: the pipe of the process that started it.
     """
     try:
         watch = TreeWatch(Tree(root, left_out))
     except TreeTooLargeError as error:
         sys.stderr.write(f"effects are not looked at: {error}\n")
-        while os.read(orders, 65536):  # until we are dismissed: a successor would find the same
+        while os.read(orders, 65536):  # until the pipe ends: a successor would find the same
             pass
         return 0
     Looker(watch, orders).serve()

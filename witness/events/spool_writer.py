@@ -1,4 +1,4 @@
-"""Writing into the event spool and waking whoever reads it; no import beyond the interpreter's own core.
+"""Writing into the event spool and waking its readers; no import beyond the interpreter's own core.
 
 The hooks load this file by its path, once per tool call of the agent, so it stays free of everything that costs
 milliseconds: no json, no re, no pathlib, no other module of ours.
@@ -20,7 +20,7 @@ import os
 import time
 
 CURRENT = "events.jsonl"
-# The socket of whoever watches the agent's work tree.
+# The socket of the looker, which watches the agent's work tree.
 LOOKER = "effects.look"
 # The payload of one event; the client's own are far smaller unless a tool returned a whole file.
 PAYLOAD_LIMIT = 1 << 20
@@ -55,7 +55,7 @@ def record_event(folder: str, payload: bytes, cut: bool = False, wait: float = 0
 
 
 def tell_looker(folder: str, payload: bytes, cut: bool = False) -> None:
-    """Tell whoever looks of an event that is not recorded; most of the time there is nobody."""
+    """Tell the looker of an event that is not recorded; most of the time there is nobody."""
     ask_looker(folder, b"%d-%d %d" % (time.time_ns(), os.getpid(), cut), payload, 0)
 
 
@@ -258,7 +258,7 @@ def _identity(pid: int) -> bytes:
 
 
 def begin_work(spool: str) -> None:
-    """The agent is at work: whoever watches beside its prompt may go."""
+    """The agent is at work: a watch beside its prompt may end."""
     try:
         os.unlink(f"{spool}/idle")
     except FileNotFoundError:

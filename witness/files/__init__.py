@@ -1,7 +1,7 @@
 """Files that somebody else can write too: opened without risk, read within bounds, replaced whole.
 
 An agent has the rights of its user, so everything below a run's folder, the queues and the settings may at any moment
-be a link, a FIFO, a device, a gigabyte of zeros or a folder. Whoever reads such a file does it through here:
+be a link, a FIFO, a device, a gigabyte of zeros or a folder. Such a file is read through here:
 
 - No link is followed below the folder that the caller trusts (``below``), and no mount is entered; the path is walked
   by descriptors, so that nothing can be swapped between a check and the use.

@@ -1,4 +1,4 @@
-"""Following a town that the real ``gt`` drives: whom to observe, and whose observation to end.
+"""Following a town that the real ``gt`` drives: which polecats to observe, and whose observation to end.
 
 Its polecats are Gas Town's own. We give them sidecars and take these away again; the agent, its session, worktree and
 bead are never ours. This module is the pure half: what was seen and told, to what is to be done.
@@ -74,7 +74,7 @@ class FollowActions:
     """What is to be done.
 
     Args:
-        adopt: whom to give sidecars.
+        adopt: the polecats to give sidecars.
         end: (run, reason) of those whose sidecars are to end.
         renewed: whose ``renewed`` has changed, by (rig, polecat); to be remembered for the next time.
     """

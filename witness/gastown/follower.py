@@ -51,7 +51,7 @@ class Follower:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def look(self, errors: list[str], *, wait: bool) -> list[tuple[str, str]]:
-        """One look: adopt whom Gas Town has started, and name those whose observation is over.
+        """One look: adopt the polecats that Gas Town has started, and name those whose observation is over.
 
         Args:
             errors: where faults are told; they concern one polecat each.

@@ -46,7 +46,7 @@ class TownEvent:
 
     Args:
         told: what it means.
-        rig, polecat: whom it concerns.
+        rig, polecat: which polecat it concerns.
         time: wall clock, whole seconds as Gas Town writes it.
     """
 
@@ -112,7 +112,7 @@ def _events(town: Town, line: bytes) -> Iterator[TownEvent]:
 
 
 def _concerned(town: Town, kind: str, actor: str, payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Whom an event is about; who did it counts only where an agent tells of itself."""
+    """Which agent an event is about; who did it counts only where an agent tells of itself."""
     names: list[str] = []
     rig, polecat = payload.get("rig"), payload.get("polecat") or payload.get("target")
     if isinstance(rig, str) and isinstance(polecat, str):

@@ -1,7 +1,7 @@
 """JSON objects, one a line, over a Unix socket: the one server and the one client of our own processes.
 
-A line is bounded, and whoever sends more than that, or does not read what it is told, is disconnected: nobody keeps
-the others waiting.
+A line is bounded, and a peer that sends more than that, or does not read what it is told, is disconnected: no peer
+keeps the others waiting.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def serving_process(folder: Path, name: str, lock: str) -> ProcessId | None:
 
 
 def _peer(folder: Path, name: str) -> int:
-    """The pid of whoever listens on a socket, 0 for nobody and for another user."""
+    """The pid of the process that listens on a socket, 0 for none and for one of another user."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(1.0)
         try:

@@ -153,7 +153,7 @@ class Journal:
         Args:
             time: wall clock.
             kind: what happened, as ``spawned`` or ``nuke-failed``.
-            run, member: whom it concerns.
+            run, member: which ones it concerns.
             data: anything else, as JSON.
         """
         self.run(

@@ -82,7 +82,7 @@ class QueueTable:
 
 
 class TownTable:
-    """What the town remembers: how far Gas Town's events were read, whom it might follow, the model's rest."""
+    """What the town remembers: how far Gas Town's events were read, what it might follow, the model's rest."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

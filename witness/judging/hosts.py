@@ -1,4 +1,4 @@
-"""The way from a sidecar to the process that gave a judge: a socket of the town, served by whoever holds its lock."""
+"""The way from a sidecar to the process that gave a judge: a socket of the town, served by the holder of its lock."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HostLink:
 
     def _dial(self) -> Connection | None:
         socket, lock = self._names
-        # Not whoever bound a socket there: a polecat must not become the judge of itself.
+        # Not any process that bound a socket there: a polecat must not become the judge of itself.
         if self._folder is None or serving_process(self._folder, socket, lock) is None:
             return None
         try:

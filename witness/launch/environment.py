@@ -103,7 +103,8 @@ def own_commands(town: Town) -> Path:
 def daemon_environ(key_env: str) -> dict[str, str]:
     """The environment of the Witness, the fork server and the sidecars: nothing of a polecat's, and no key.
 
-    Whoever runs as the same user can read it. The key goes to who asks a model by other ways (``witness.config.keys``).
+    Every process of the same user can read it. The key goes to the process that asks a model by other ways
+    (``witness.config.keys``).
     """
     kept = {
         name: value

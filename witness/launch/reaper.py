@@ -216,7 +216,7 @@ def keep_screen(run_dir: str) -> None:
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # TERM and HUP stay blocked in it: whoever ends the group now asks everybody in it to go.
+        # TERM and HUP stay blocked in it: an end of the group now asks every process in it to go.
         try:
             os.dup2(write_end, 1)
             null = os.open(os.devnull, os.O_RDWR)

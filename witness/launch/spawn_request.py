@@ -97,7 +97,7 @@ class SpawnRequest:
 
 @dataclass(frozen=True, slots=True)
 class SpawnPlan:
-    """An order that was found good.
+    """A request that was found good.
 
     Args:
         mute: why a sidecar could never speak, by its name.
@@ -128,20 +128,20 @@ class SpawnPlan:
         return self.sidecars.specs
 
 
-def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
+def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
     """Check everything that can be checked without starting anything.
 
     Raises:
         DeclarationError: all that is wrong with molecule, sidecars and settings, at once.
         UsageError: a name, a folder, tmux or the agent is not usable.
     """
-    rig, workdir, session, problems = _place(town, order)
-    given = {"issue": order.issue, **order.variables} if order.issue else dict(order.variables)
+    rig, workdir, session, problems = _place(town, request)
+    given = {"issue": request.issue, **request.variables} if request.issue else dict(request.variables)
     settings, molecule, variables = Settings(), None, given
     try:
         settings = load_settings(town.root, rig)
-        if order.molecule:
-            molecule = Molecule.load(order.molecule, town, workdir)
+        if request.molecule:
+            molecule = Molecule.load(request.molecule, town, workdir)
             variables = molecule.variables(given)
     except DeclarationError as error:
         problems += error.problems
@@ -149,38 +149,40 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         problems.append(Problem(str(error)))
     sidecars = ResolvedSidecars()
     try:
-        text, source = _sidecars(order, molecule, given, settings)
+        text, source = _sidecars(request, molecule, given, settings)
         if workdir.is_dir():
             sidecars = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
-            if order.more_sidecars and order.more_sidecars not in {spec.type for spec in sidecars.specs}:
-                text = ",".join(filter(None, (text, order.more_sidecars)))
+            if request.more_sidecars and request.more_sidecars not in {spec.type for spec in sidecars.specs}:
+                text = ",".join(filter(None, (text, request.more_sidecars)))
                 sidecars = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
     except DeclarationError as error:
         problems += [problem for problem in error.problems if problem not in problems]
-    argv, problem = _agent(order.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT, workdir)
+    argv, problem = _agent(request.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT, workdir)
     problems += problem
     try:
         check_tmux()
     except UsageError as error:
         problems.append(Problem(str(error)))
-    task, wrong = read_task(order.task, order.issue or ("" if order.task else _issue_of(variables, workdir)), workdir)
+    task, wrong = read_task(
+        request.task, request.issue or ("" if request.task else _issue_of(variables, workdir)), workdir
+    )
     problems += wrong
-    memory = order.memory or variables.get("memory", "")
-    if memory and order.memory_provider is None:
+    memory = request.memory or variables.get("memory", "")
+    if memory and request.memory_provider is None:
         problems.append(Problem("nothing here opens memories: give the request a 'memory_provider'", "--memory"))
-    group = GroupId(rig, order.polecat, uuid.uuid4().hex)
-    variables = {**variables, **order.more_variables}
+    group = GroupId(rig, request.polecat, uuid.uuid4().hex)
+    variables = {**variables, **request.more_variables}
     mute: dict[str, str] = {}
     found: dict[str, str] = {}
-    if order.check and not problems:
+    if request.check and not problems:
         for spec in sidecars.specs:
             definition = sidecars.definitions[spec.type].to_json()
             assignment = _assignment(town, group, workdir, spec, task.text, variables, definition)
-            mute[spec.name], found[spec.name], faults = _checked(order.check, assignment)
+            mute[spec.name], found[spec.name], faults = _checked(request.check, assignment)
             problems += [problem for problem in faults if problem not in problems]
     if problems:
         raise DeclarationError(problems)
-    folder = _folder(order, settings, argv, workdir)
+    folder = _folder(request, settings, argv, workdir)
     return SpawnPlan(
         group,
         session,
@@ -191,7 +193,7 @@ def prepare(town: Town, order: SpawnRequest) -> SpawnPlan:
         str(molecule.path) if molecule else "",
         task,
         memory,
-        order.memory_provider,
+        request.memory_provider,
         settings,
         {name: reason for name, reason in mute.items() if reason},
         {name: text for name, text in found.items() if text},
@@ -210,18 +212,18 @@ def _checked(check: SidecarCheck, assignment: Assignment) -> tuple[str, str, Seq
         return "", "", [Problem(str(error), "--sidecars")]
 
 
-def _folder(order: SpawnRequest, settings: Settings, argv: tuple[str, ...], workdir: Path) -> FolderDialog | None:
+def _folder(request: SpawnRequest, settings: Settings, argv: tuple[str, ...], workdir: Path) -> FolderDialog | None:
     """The client's question about its folder, when it is to be answered beforehand.
 
     Raises:
         UsageError: it is wanted and forbidden, or it cannot be done.
     """
     if settings.folders == "never":
-        if order.accept_folder:
+        if request.accept_folder:
             raise UsageError("--accept-folder: the settings say folders: never; answer the client's dialog yourself")
         return None
-    wanted = order.accept_folder or settings.folders == "accept"
-    if not wanted and order.ask_folder is None:
+    wanted = request.accept_folder or settings.folders == "accept"
+    if not wanted and request.ask_folder is None:
         return None
     try:
         dialog = folder_dialog(argv, workdir, os.environ)
@@ -229,7 +231,7 @@ def _folder(order: SpawnRequest, settings: Settings, argv: tuple[str, ...], work
         if wanted:
             raise
         return None  # the client itself will say what is wrong with its file
-    return dialog if dialog and (wanted or (order.ask_folder and order.ask_folder(dialog))) else None
+    return dialog if dialog and (wanted or (request.ask_folder and request.ask_folder(dialog))) else None
 
 
 def _assignment(
@@ -261,26 +263,26 @@ def _assignment(
     )
 
 
-def _place(town: Town, order: SpawnRequest) -> tuple[str, Path, str, list[Problem]]:
-    """(rig, working directory, session) of an order, and what is wrong with them."""
+def _place(town: Town, request: SpawnRequest) -> tuple[str, Path, str, list[Problem]]:
+    """(rig, working directory, session) of a request, and what is wrong with them."""
     problems: list[Problem] = []
-    here = order.workdir or Path.cwd()
-    rig = order.rig or town.rig_around(here) or town.rig_of_bead(order.issue) or town.rig_of(here)
+    here = request.workdir or Path.cwd()
+    rig = request.rig or town.rig_around(here) or town.rig_of_bead(request.issue) or town.rig_of(here)
     # Links stay as the user wrote them.
-    workdir = Path(os.path.abspath(order.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
+    workdir = Path(os.path.abspath(request.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
     session = ""
     try:
-        check_name("polecat", order.polecat)
-        session = town.session(rig, order.polecat)
+        check_name("polecat", request.polecat)
+        session = town.session(rig, request.polecat)
     except UsageError as error:
         problems.append(Problem(str(error)))
     try:
         town.check_rig(rig)
     except UsageError as error:
-        problems.append(Problem(str(error), "--rig" if order.rig else ""))
-    tree = town.worktree(rig, order.polecat) if town.gastown and session else None
+        problems.append(Problem(str(error), "--rig" if request.rig else ""))
+    tree = town.worktree(rig, request.polecat) if town.gastown and session else None
     if tree is not None and not workdir.is_relative_to(tree):
-        problems.append(Problem(f"Gas Town has a polecat {rig}/{order.polecat} with a worktree: choose another name"))
+        problems.append(Problem(f"Gas Town has a polecat {rig}/{request.polecat} with a worktree: choose another name"))
     if town.stopped(rig):
         problems.append(Problem(f"an emergency stop stands in {town.root}: nothing is spawned until it is over"))
     if not is_text(workdir):
@@ -297,11 +299,11 @@ def _issue_of(variables: Mapping[str, str], workdir: Path) -> str:
 
 
 def _sidecars(
-    order: SpawnRequest, molecule: Molecule | None, given: Mapping[str, str], settings: Settings
+    request: SpawnRequest, molecule: Molecule | None, given: Mapping[str, str], settings: Settings
 ) -> tuple[str, str | Source]:
     """The spec string that counts: ``--sidecars`` beats ``--var sidecars=…`` beats the molecule beats the rig."""
-    if order.sidecars is not None:
-        return order.sidecars, "--sidecars"
+    if request.sidecars is not None:
+        return request.sidecars, "--sidecars"
     if "sidecars" in given and not molecule:
         return given["sidecars"], "--var sidecars"
     if molecule and ("sidecars" in given or "sidecars" in molecule.declared):
@@ -379,7 +381,7 @@ def read_task(task: str, issue: str, workdir: Path) -> tuple[Task, list[Problem]
         workdir: relative files are read from here.
 
     Returns:
-        (the task, what is wrong with the order).
+        (the task, what is wrong with the request).
     """
     if not issue:
         return Task(task), []

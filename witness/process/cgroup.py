@@ -1,7 +1,7 @@
 """A further net below a group: a cgroup (v2) of its own, where the user may make one.
 
 A process can leave its parents, its session and its environment behind, but not its cgroup. So it also holds a daemon
-that was never looked at and whose reapers were both killed. Linux only; root has it, and whoever works inside of a
+that was never looked at and whose reapers were both killed. Linux only; root has it, and a user inside of a
 delegated cgroup (``systemd-run --user --scope -p Delegate=yes``). Without it the other nets do their work.
 """
 

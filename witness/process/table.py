@@ -1,4 +1,4 @@
-"""Processes: who lives, who descends from whom, who carries our marker. Signals are sent here and nowhere else.
+"""Processes: which live, which descends from which, which carry our marker. Signals are sent here and nowhere else.
 
 Linux is read from ``/proc`` directly: a patrol over thousands of processes must cost little, and the raw start ticks
 there do not move when somebody sets the date, as a computed creation time does. Elsewhere psutil answers.
@@ -128,7 +128,8 @@ def identify(pid: int) -> ProcessId | None:
 def is_alive(process: ProcessId, table: Table | None = None) -> bool:
     """Whether exactly this process runs; a defunct one and a later owner of the pid do not count.
 
-    One that is there and cannot be looked at is not taken for dead: whoever did would replace it, or let it survive.
+    One that is there and cannot be looked at is not taken for dead: a caller that did would replace it, or let it
+    survive.
 
     Args:
         process: the one meant.
@@ -327,7 +328,7 @@ def is_proven(sign: str, pane: str) -> bool:
 
 
 class GroupMembership:
-    """Who belongs to whom in one snapshot of the process table. Pure once built.
+    """Which process belongs to which group in one snapshot of the process table. Pure once built.
 
     Args:
         table: the process table.

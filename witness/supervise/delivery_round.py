@@ -73,7 +73,8 @@ class Deliveries:
     def _bury_late(self, queues: set[str], errors: list[str]) -> None:
         """What waits for a run that is over, in the queues of sessions that do not live.
 
-        It was written at the very moment of the end, or whoever ended the run was killed before it closed the queue.
+        It was written at the very moment of the end, or the process that ended the run was killed before it closed the
+        queue.
         """
         for name in sorted(queues):
             folder = self._town.queue_dir("any").with_name(name)

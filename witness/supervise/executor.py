@@ -169,7 +169,8 @@ class Executor:
         restarts = member.restarts + (1 if again else 0)
         starting: Member | None = replace(member, process=None, since=now, restarts=restarts)
         if event is not None:
-            # Intent before act: whoever finds SPAWNING without a process knows that one may have been started.
+            # Intent before act: the next Witness that finds SPAWNING without a process knows that one may have been
+            # started.
             starting = self._move_member(member, event, starting or member)
         if starting is None:
             return
@@ -240,7 +241,7 @@ class Executor:
     # -- ending groups ----------------------------------------------------------------------------------------------
 
     def begin_nuke(self, run: str, reason: str) -> Target | None:
-        """Record that we are ending a group, and say whom that means; None when there is nothing left to do."""
+        """Record that we are ending a group, and say what that means; None when nothing is left to do."""
         now = self._clock.monotonic()
         with self._journal.transaction():
             # Read in here: another Witness, or a spawn that undoes itself, may be ending it at this very moment.
@@ -289,7 +290,7 @@ class Executor:
     def foreign(self, runs: Iterable[str]) -> Protected:
         """Who must not be touched while these runs are ended, as far as the journal and tmux know."""
         ending = set(runs)
-        # Whom Gas Town has started is Gas Town's to end, also while we end its sidecars.
+        # What Gas Town has started is Gas Town's to end, also while we end its sidecars.
         theirs = {group.id.run for group in self._journal.groups.living() if group.run_state.followed}
         others = {
             member.process

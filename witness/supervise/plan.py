@@ -38,7 +38,7 @@ def plan(snapshot: Snapshot) -> list[Action]:
 def _plan_group(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Iterator[Action]:
     group = fact.group
     if fact.busy and group.state in (GroupState.SPAWNING, GroupState.NUKING):
-        # Whoever spawns or ends it is alive and will finish; but a spawn waits for its sidecars to be started.
+        # The process that spawns or ends it is alive and will finish; but a spawn waits for its sidecars to be started.
         if group.state is GroupState.SPAWNING and _agent_recorded(fact):
             yield from plan_sidecars(fact, snapshot, settings)
             yield from _group_health(fact)

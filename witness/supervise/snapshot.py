@@ -68,7 +68,7 @@ class GroupFact:
         members: reaper, keeper and agent first.
         session: whether its tmux session stands.
         started: what the reaper reported, while the journal does not know it yet; empty when it reported a failure.
-        busy: somebody else (its spawner, or whoever nukes it) is at work on it.
+        busy: another process (its spawner, or one that nukes it) is at work on it.
         activity: a token that changes whenever the agent gives a sign of life.
         used: seconds of processor time that its tree has used; None without a deep look.
         strays: sidecars that run for this group without being on record, by name.

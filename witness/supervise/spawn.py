@@ -285,7 +285,7 @@ class Spawner:
         """Give the Witness the key that the caller has exported, before there is a sidecar to start without it."""
         if key := exported_key(prepared.settings):
             town_witness.start_witness(self._town, self._outer)
-            # Whoever else may have bound its socket gets no key.
+            # Another process that may have bound its socket gets no key.
             if town_witness.witness_process(self._town):
                 town_witness.ask(self._town, {"op": "key", "key": key}, _SIDECARS_SECONDS)
 
@@ -295,7 +295,7 @@ class Spawner:
         while True:
             if witness:
                 town_witness.start_witness(self._town, self._outer)
-            # Whoever else may have bound its socket gets no key.
+            # Another process that may have bound its socket gets no key.
             key = exported if exported and town_witness.witness_process(self._town) else ""
             # None runs, or the one that ran was just leaving: then we are one for a moment, under the same lock.
             if town_witness.ask(self._town, {"op": "await", "run": run, "key": key}, _SIDECARS_SECONDS) is not None:

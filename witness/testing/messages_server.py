@@ -170,7 +170,7 @@ class _Server(ThreadingHTTPServer):
     messages: MessagesServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asks hangs up when it is ended: that is no fault of the test."""
+        """A client hangs up when it is ended: that is no fault of the test."""
 
 
 class _Handler(BaseHTTPRequestHandler):

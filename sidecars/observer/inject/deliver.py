@@ -194,7 +194,7 @@ def _remark(part: Sequence[Decision], mark: str, age: str, room: int, *, must: b
 
 
 def _more(subjects: Sequence[Subject], named: int) -> str:
-    """The subjects after the first, whom the words name."""
+    """The subjects after the first, which the words name."""
     if len(subjects) < 2:
         return ""
     first = subjects[0]

@@ -108,7 +108,8 @@ class PathSet:
 
     def __contains__(self, path: str) -> bool:
         chosen, path = (self._outside, path[1:]) if path.startswith("/") else (self._inside, path)
-        # A folder itself counts as inside of "folder/" and "folder/**": whoever lists it has opened what is in it.
+        # A folder itself counts as inside of "folder/" and "folder/**": a command that lists it has opened what is in
+        # it.
         return chosen.match_file(path) or (self._folders and chosen.match_file(f"{path}/."))
 
     def __str__(self) -> str:

@@ -105,5 +105,5 @@ class _Installed:
         try:
             self._function = self._function or self._load()
             answers.put(answer_to(self._function, question))
-        except Exception as error:  # noqa: BLE001 - raised again by whoever waits
+        except Exception as error:  # noqa: BLE001 - raised again by the thread that waits
             answers.put(error)

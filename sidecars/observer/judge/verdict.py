@@ -26,7 +26,7 @@ class Verdict:
         observation: id of what it is about.
         rule: name of the rule that fired, empty for others.
         values: what the placeholders stand for, at the first place.
-        places: where a rule found it, each with its own values; empty for whoever is not a rule.
+        places: where a rule found it, each with its own values; empty for a judge without rules.
         source: ``file:line`` where the words stand, empty where they are nobody's but the type's.
         once: it is said once in a run.
         final: no model is asked whether it is right.
