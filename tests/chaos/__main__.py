@@ -115,7 +115,7 @@ def judge(town: ChaosTown, blows: Faults, look: Invariants, run: report.RunRepor
         broken.setdefault("stuck", []).extend(stuck)
     run.settles += 1
     run.faults, run.nudges, run.polecats = dict(blows.done), len(blows.sent), len(town.runs())
-    run.questions, run.longest = look.answers, look.longest
+    run.questions, run.crowded, run.longest = look.answers, look.crowded, look.longest
     for name, lines in broken.items():
         run.broken[name] = run.broken.get(name, 0) + len(lines)
         for line in lines:

@@ -25,6 +25,9 @@ INVARIANTS = (
 )
 # How long a living Witness may leave a question open.
 SUPERVISED_WITHIN = 1.0
+# A Witness that itself got no processor for so long tells of the machine: what it waited for (tmux, a fork) got none
+# either, which nothing counts. Such questions are counted, not judged.
+_CROWDED = 1.0
 _SETTLE_SECONDS = 45.0
 # After this a nudge that nobody heard and nothing accounts for is lost: receipts are waited for 15 s, then it is
 # handed over once more.
@@ -38,7 +41,7 @@ class Invariants:
     Args:
         town, faults, probe: what is looked at.
         longest: the longest time that a living Witness left a question open, in seconds; the machine's share taken off.
-        sent_at: when each nudge was accepted.
+        answers, crowded: how many questions it answered, and how many of them are not judged for want of a processor.
     """
 
     town: ChaosTown
@@ -46,6 +49,7 @@ class Invariants:
     probe: Probe
     longest: float = 0.0
     answers: int = 0
+    crowded: int = 0
     _accounted: set[int] = field(default_factory=set)
     _event: int = 0
     _first_seen: dict[int, float] = field(default_factory=dict)
@@ -176,6 +180,9 @@ class Invariants:
             if any(began <= answer.ended and answer.began <= ended for began, ended in self.faults.still):
                 continue
             self.answers += 1
+            if answer.queued > _CROWDED:
+                self.crowded += 1
+                continue
             self.longest = max(self.longest, answer.seconds)
             if answer.seconds > SUPERVISED_WITHIN:
                 late.append(_told(answer))

@@ -28,6 +28,7 @@ class RunReport:
         nudges: how many were sent.
         polecats: how many runs of polecats there were.
         questions: how many questions a living Witness was asked.
+        crowded: how many of them are not judged, because the Witness itself got no processor for a second.
         longest: the longest that it left one open, in seconds, the machine's share taken off.
         skipped: what this machine did not let us do.
     """
@@ -42,6 +43,7 @@ class RunReport:
     nudges: int = 0
     polecats: int = 0
     questions: int = 0
+    crowded: int = 0
     longest: float = 0.0
     skipped: list[str] = field(default_factory=list)
 
@@ -80,8 +82,8 @@ def totals(runs: dict[str, Any]) -> dict[str, Any]:
         **{name: broken[name] for name in INVARIANTS},
         "longest_unanswered_seconds": round(max((run["longest"] for run in runs.values()), default=0.0), 3),
         **{
-            name: round(sum(run[name] for run in runs.values()))
-            for name in ("seconds", "settles", "nudges", "polecats", "questions")
+            name: round(sum(run.get(name, 0) for run in runs.values()))
+            for name in ("seconds", "settles", "nudges", "polecats", "questions", "crowded")
         },
         "by_kind": dict(kinds.most_common()),
         "by_commit": dict(commits),
