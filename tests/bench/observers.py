@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -26,8 +30,10 @@ from sidecars.type_reader.type_loader import load_type
 from tests.bench.table import Row
 from tests.sidecars.recordings.hour import LABELS, run
 from tests.sidecars.recordings.record import HOUR
+from witness.agents.hook_entries import hook_command
 from witness.assignment import Assignment
 from witness.events.spool_reader import append_event
+from witness.journal import Journal
 from witness.names import GroupId
 from witness.process import ProcessId
 
@@ -96,6 +102,78 @@ def event_to_nudge() -> list[Row]:
         asker.stdin.close()
         asker.wait()
     return rows
+
+
+def late_or_lost() -> list[Row]:
+    """Real hooks, three at a time, beside a real sidecar: 0 of 10,000 events late or lost is asked for.
+
+    A tenth of the events is a violation. Late is a remark that none of the hooks which ran with its event has handed
+    over; lost is an event without a decision, or a remark that nobody has. ``GT_BENCH_EVENTS`` says how many events one
+    run has (300); the totals of all runs of one commit add up in ``.cache/bench-events.json``.
+    """
+    count = int(os.environ.get("GT_BENCH_EVENTS", "300"))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        assignment = replace(_observed(folder, stack, "scope"), name="scope")
+        _start(stack, assignment, folder)
+        variables = {
+            "GT_WITNESS_SPOOL": str(assignment.spool), "GT_WITNESS_QUEUE": assignment.queue,
+            "GT_WITNESS_HOOK_WAIT": "100", "GT_WITNESS_GROUP": "main/bench/run-1",
+        }  # fmt: skip
+        Path(assignment.queue).mkdir()
+        heard: set[str] = set()
+        late = 0
+        spans: list[float] = []
+        numbers = iter(range(count))
+        while batch := list(itertools.islice(numbers, 3)):
+            paths = [f"{'billing' if number % 10 == 0 else 'src'}/{number}.py" for number in batch]
+            told, seconds = _hooks(paths, {**_environment(), **variables})
+            spans += seconds
+            wrong = {path for path in paths if path.startswith("billing")}
+            late += sum(path not in told for path in wrong)
+            heard |= set(re.findall(r"billing/\d+\.py", told))
+        told, _ = _hooks(["src/last.py"], {**_environment(), **variables})
+        heard |= set(re.findall(r"billing/\d+\.py", told))
+        with Journal(Path(assignment.journal)) as journal:
+            decided = len({each.event for each in journal.decisions.of("run-1", last=1_000_000)}) - 1
+    lost = count - decided + len(range(0, count, 10)) - len(heard)
+    total = _add_up({"events": count, "violations": len(range(0, count, 10)), "late": late, "lost": lost})
+    return [
+        _row(run="this one", times=spans, unit=1e3, name="ms", late=late, lost=lost),
+        Row(
+            {"run": f"all of {total['commit']}", "late": total["late"], "lost": total["lost"], "count": total["events"]}
+        ),
+    ]
+
+
+def _hooks(paths: Sequence[str], environment: dict[str, str]) -> tuple[str, list[float]]:
+    """All that hooks which run at the same time hand over, and how long each took."""
+    with ThreadPoolExecutor(len(paths)) as pool:
+        done = list(pool.map(lambda path: _hook(path, environment), paths))
+    return "".join(text for text, _ in done), [seconds for _, seconds in done]
+
+
+def _hook(path: str, environment: dict[str, str]) -> tuple[str, float]:
+    began = time.perf_counter()
+    done = subprocess.run(
+        hook_command("PostToolUse"), input=_edit(path), env=environment, capture_output=True, check=True
+    )
+    return done.stdout.decode(), time.perf_counter() - began
+
+
+def _add_up(figures: dict[str, int]) -> dict[str, Any]:
+    """Add a run's figures to those of earlier runs of the same commit."""
+    path = _ROOT / ".cache" / "bench-events.json"
+    commit = subprocess.run(
+        ["git", "-C", str(_ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    known = json.loads(path.read_text()) if path.exists() else {}
+    if known.get("commit") != commit:
+        known = {"commit": commit}
+    total = {"commit": commit, **{key: known.get(key, 0) + value for key, value in figures.items()}}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(total))
+    return total
 
 
 def idle_sidecars() -> list[Row]:
