@@ -19,6 +19,8 @@ from witness.events.spool_writer import LOOKER, record_event
 
 PATIENCE = 30.0
 _PROGRAM = "import sys; from witness.events.looker import run; sys.exit(run(sys.argv[1], tuple(sys.argv[2:]), 0))"
+# The same where the kernel gives no watches.
+_NO_WATCHES = "import witness.events.tree_watch as t; t._open_inotify = lambda: None; "
 _NUMBERS = itertools.count()
 
 
@@ -88,14 +90,18 @@ class Looked:
         folder: where the runs have their files.
         tree: the work tree.
         environment: for the looker besides its own.
+        watches: whether the kernel gives any.
     """
 
-    def __init__(self, folder: Path, tree: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, tree: Path, environment: dict[str, str] | None = None, *, watches: bool = True
+    ) -> None:
         self._folder, self.tree, self._environment = folder, tree, environment or {}
+        self._program = _PROGRAM if watches else _NO_WATCHES + _PROGRAM
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(self.tree), str(self._folder / "runtime")],
+            [sys.executable, "-c", self._program, str(self.tree), str(self._folder / "runtime")],
             stdin=subprocess.PIPE,
             env={**os.environ, **self._environment},
         )

@@ -24,6 +24,9 @@ class Ran:
     whole: bool = True
 
 
+UNTOLD = " (the client does not tell whether it failed)"
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One completed action of the agent.
@@ -33,7 +36,8 @@ class Observation:
         time: wall clock.
         source: ``event``, ``pane`` or ``transcript``.
         tool: name of the tool, in Claude Code's vocabulary whatever the client calls it; empty for a pane.
-        failed: the tool call failed.
+        failed: the tool call certainly failed.
+        untold: the client does not tell whether it failed.
         opened: files that it opened, relative to the agent's workdir, absolute outside of it.
         written: files that it changed, created or removed, spelled likewise.
         created: those of them that did not stand there before.
@@ -58,6 +62,7 @@ class Observation:
     source: str = "event"
     tool: str = ""
     failed: bool = False
+    untold: bool = False
     opened: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
@@ -104,9 +109,8 @@ class Observation:
         """The action as a judge reads it; a verdict must quote from here."""
         if not self.tool:
             return self.output
-        head = (
-            f"{self.tool}{' (failed)' if self.failed else ''}{f' by subagent {self.subagent}' if self.subagent else ''}"
-        )
+        end = " (failed)" if self.failed else UNTOLD if self.untold else ""
+        head = f"{self.tool}{end}{f' by subagent {self.subagent}' if self.subagent else ''}"
         parts = [head]
         if self.command:
             parts.append(f"command: {self.command}")

@@ -126,7 +126,7 @@ def _conditions(rule: Rule, material: Context) -> list[_Condition] | None:
         accepts = tool_filter(rule.tools)
         conditions.append(lambda seen: _HOLDS if accepts(seen.tool) else ())
     if rule.failed is not None:
-        conditions.append(lambda seen: _HOLDS if seen.failed is rule.failed else ())
+        conditions.append(lambda seen: _HOLDS if seen.failed is rule.failed and not seen.untold else ())
     if rule.lines_over >= 0 and not rule.defines:
         conditions.append(
             lambda seen: [{"lines": str(seen.lines_written)}] if seen.lines_written > rule.lines_over else ()

@@ -6,12 +6,15 @@ under ``tests/payloads/`` with the versions that made them). Claude Code's vocab
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from witness.events.named_paths import exit_status
 
 # Events after a call. Gemini CLI has one for success and failure, Codex CLI none for a call that its sandbox, a rule or
 # a person refused, Claude Code none for an edit that was refused or did not apply.
@@ -99,6 +102,13 @@ _PATCH_DONE = "Success. Updated the following files:"
 _GEMINI_EXIT = re.compile(
     r"^Exit Code: (\d+)\n(?:(?:Signal|Background PIDs|Process Group PGID): .*\n)*</", re.MULTILINE
 )
+# How the system names what did not work, and a shell a program that is not there.
+_COMPLAINTS = (
+    *map(os.strerror, (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR)),
+    *map(os.strerror, (errno.EEXIST, errno.ENOTEMPTY, errno.ENOSPC, errno.EBUSY)),
+    "command not found",
+    ": not found",
+)
 _CODEX_EXIT = re.compile(r"Exit code: (\d+)\n")
 _FOLDER_RESET = "Shell cwd was reset to"
 
@@ -112,7 +122,8 @@ class Call:
         given: what the tool was given.
         response: what it answered, of any shape.
         error: what the client says of a failure, of any shape.
-        failed: it certainly failed. Codex CLI does not tell a command's exit status, so False proves nothing there.
+        failed: it certainly failed.
+        untold: the client does not tell whether it failed (Codex CLI's commands have no exit status).
         running: it has only begun, and goes on in the background.
         command: the shell command; a patch that was given to a shell is an Edit, and no command.
         patch: a patch in Codex's form, empty for none.
@@ -129,6 +140,7 @@ class Call:
     response: Any = None
     error: Any = None
     failed: bool = False
+    untold: bool = False
     running: bool = False
     command: str = ""
     patch: str = ""
@@ -252,6 +264,7 @@ def read_call(payload: Mapping[str, Any]) -> Call | None:
         response=response,
         error=error,
         failed=failed,
+        untold=command != "" and not failed and "turn_id" in payload and exit_status(payload) is None,
         running=isinstance(response, Mapping) and bool(response.get("backgroundTaskId")),
         command=command,
         patch=patch,
@@ -260,6 +273,11 @@ def read_call(payload: Mapping[str, Any]) -> Call | None:
         subagent=_text(payload.get("agent_type")) or ("subagent" if payload.get("agent_id") else ""),
         subagent_id=_text(payload.get("agent_id")),
     )
+
+
+def complains(answer: str) -> bool:
+    """Whether a line of a command's answer ends in words of the system's for something that did not work."""
+    return any(line.rstrip().endswith(_COMPLAINTS) for line in answer.splitlines())
 
 
 def folder_before(after: str, moved: str | None) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sidecars.observer.observe.client_calls import PROMPTED, Call, folder_before, read_call
+from sidecars.observer.observe.client_calls import PROMPTED, Call, complains, folder_before, read_call
 from sidecars.observer.observe.plain_text import excerpt, plain, without_own_words
 from sidecars.syntax.shell import ShellReading, read_answered, read_shell
 from witness.events.effects import Effects
@@ -135,7 +135,8 @@ class EventReader:
             return None
         if call.command:  # how far a command came that failed, its text does not tell
             answered = effects is not None and effects.exit == 1
-            named = (read_answered if answered else _unread if call.failed else read_shell)(call.command)
+            in_doubt = call.failed or (call.untold and complains(call.answer(OUTPUT_LIMIT)))
+            named = (read_answered if answered else _unread if in_doubt else read_shell)(call.command)
         else:
             opened, may_write = call.files()
             named = ShellReading(tuple(opened), tuple(may_write))
@@ -154,6 +155,7 @@ class EventReader:
             time=time,
             tool=call.tool,
             failed=call.failed,
+            untold=call.untold,
             opened=self._spelled(named.opened, folder),
             written=written.paths,
             created=written.created,

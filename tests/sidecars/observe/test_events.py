@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from sidecars.observer.context import Context
+from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.observe.events import OUTPUT_LIMIT, TEXT_LIMIT, EventReader
+from sidecars.type_reader.sidecar_type import Rule
 from tests.sidecars.conftest import tool_event
 from witness.events.effects import Effects
 from witness.judging.observation import Observation
@@ -266,3 +269,37 @@ def test_a_status_that_is_an_answer_is_no_failure(
     seen = reader.read(payload, effects=Effects(exit=status))
     assert seen is not None
     assert seen.opened == opened
+
+
+def codex(command: str, response: str) -> dict[str, Any]:
+    return {"hook_event_name": "PostToolUse", "turn_id": "t", "tool_name": "Bash", "tool_input": {"command": command},
+            "tool_response": response}  # fmt: skip
+
+
+def test_of_a_command_whose_status_is_not_told_it_is_said_that_this_is_not_known(reader: EventReader) -> None:
+    """Codex CLI tells no exit status: neither 'it failed' nor 'it did not' is known."""
+    seen = reader.read(codex("cat a.py", "x = 1\n"))
+    assert seen is not None
+    assert (seen.failed, seen.untold, seen.opened) == (False, True, ("a.py",))
+    assert seen.rendered().startswith("Bash (the client does not tell whether it failed)")
+    for failed in (True, False):
+        (verdict,) = RulesJudge([Rule("r", failed=failed, opens=("*.py",), say="{path}")], Context()).judge([seen])
+        assert not verdict.signal
+
+
+@pytest.mark.parametrize(
+    ("command", "response"),
+    [
+        ("sed -i s/a/b/ a.py", "sed: can't read a.py: No such file or directory\n"),
+        ("cd nowhere && echo x > a.py", "bash: line 1: cd: nowhere: No such file or directory\n"),
+        ("formatter --write a.py; echo x > a.py", "bash: formatter: command not found\n"),
+        ("cat a.py", "cat: a.py: Permission denied\n"),
+    ],
+)
+def test_where_it_complains_nothing_of_its_text_is_told(reader: EventReader, command: str, response: str) -> None:
+    seen = reader.read(codex(command, response))
+    assert seen is not None
+    assert (seen.paths, seen.untold) == ((), True)
+    seen = reader.read(codex(command, response), effects=Effects(changed=("a.py",)))
+    assert seen is not None
+    assert seen.written == ("a.py",), "what was seen is told all the same"

@@ -101,8 +101,9 @@ START = ("a.txt", "b.txt", "sed.txt", "perl.txt", "mv.txt", "patch.txt", "apply.
 MADE = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+@pytest.fixture(scope="module", params=[True, False], ids=["watched", "compared"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run in a tree that the kernel watches, and in one where no watch can be had."""
     tree = tmp_path_factory.mktemp("tree") / "work"
     (tree / "private").mkdir(parents=True)
     (tree / "src").mkdir()
@@ -115,7 +116,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         git(tree, "config", key, value)
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "start")
-    with Looked(tmp_path_factory.mktemp("runs"), tree) as looked:
+    with Looked(tmp_path_factory.mktemp("runs"), tree, watches=request.param) as looked:
         yield looked.run()
 
 
