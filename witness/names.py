@@ -94,8 +94,3 @@ def split_sidecar_address(text: str) -> tuple[str, str]:
     if not slash:
         raise UsageError(f"{text!r} names no sidecar: write TARGET/SIDECAR, as in toast/specs")
     return target, sidecar
-
-
-def session_key(session: str) -> str:
-    """The one spelling of a session wherever it names a file (Gas Town replaces ``/`` by ``_``)."""
-    return session.replace("/", "_")

@@ -41,8 +41,7 @@ _LONGEST_COMPLAINT = 300
 _LAST = "No tools are left. Answer now with the JSON object, from what was seen; name in gaps what is missing."
 
 # Of the variables of the client from which we may have been called, only those by which a user logs in.
-_SCRUBBED = ("GT_", "TMUX", "CLAUDE", "BD_", "BEADS_", "NODE_OPTIONS")
-_KEPT = ("CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", MARKER_VARIABLE)
+_KEPT = ("CLAUDE_CODE_OAUTH_TOKEN", MARKER_VARIABLE)
 
 
 @dataclass(slots=True)
@@ -185,9 +184,9 @@ def _settings(place: Path) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(_SCRUBBED) or name.startswith(_KEPT)
-    }
+    from witness.process.child_programs import filtered_environ
+
+    kept = filtered_environ() | {name: os.environ[name] for name in _KEPT if name in os.environ}
     quiet = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER")
     return {**kept, **dict.fromkeys(quiet, "1")}
 
@@ -199,7 +198,7 @@ def _run_to_its_end(command: list[str], prompt: str, stage: Stage, seconds: floa
         NoBackendError: it cannot be started.
         TimeoutSpentError: it took longer than it had.
     """
-    from witness.process.program_tree import TOKEN_VARIABLE, end_tree
+    from witness.process.child_programs import TOKEN_VARIABLE, end_tree
 
     token = secrets.token_hex(8)
     with tempfile.TemporaryFile() as complaints:

@@ -1,4 +1,4 @@
-"""Opening what lies below an open folder, without following a link, and only what is a file."""
+"""What lies below an open folder: opened without following a link, and left out as git would."""
 
 from __future__ import annotations
 

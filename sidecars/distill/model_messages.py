@@ -1,4 +1,4 @@
-"""What a model is given to begin with: its task, the passages that a search has ranked, the question."""
+"""What a model is given (its task, the passages that a search has ranked, the question), and its words as an answer."""
 
 from __future__ import annotations
 

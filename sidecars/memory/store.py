@@ -1,12 +1,12 @@
-"""One writer at a time, and nobody waits for ever.
+"""The files of the agents' memories: read, journalled, folded, never lost.
 
-Among our own processes the kernel's file lock decides: it ends with the process that holds it, however that ends.
-MDAN's own program locks by making a folder; while we write the file that it shares with us we make the same folder.
+A change is one line in the agent's journal, written and synced before anybody is told that it is done. Folding
+applies the journal to the memory file and replaces that atomically. Whatever dies in between leaves either the
+journal or the folded file, or both; the file says which entries it holds already.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -33,9 +33,15 @@ from sidecars.memory.record import (
     iso,
     one_line,
 )
+from witness import files
 from witness.clock import Clock, SystemClock
 from witness.errors import WitnessError
 from witness.files import read_from, replace_file
+
+# One writer at a time, and nobody waits for ever.
+#
+# Among our own processes the kernel's file lock decides: it ends with the process that holds it, however that ends.
+# MDAN's own program locks by making a folder; while we write the file that it shares with us we make the same folder.
 
 LOCK_WAIT = 5.0
 # After this MDAN takes a folder for left behind.
@@ -52,12 +58,11 @@ class MemoryBusyError(WitnessError):
 
 
 @contextmanager
-def locked(path: Path, clock: Clock, wait: float = LOCK_WAIT) -> Iterator[int]:
+def locked(path: Path, wait: float = LOCK_WAIT) -> Iterator[int]:
     """Hold the file lock at ``path``.
 
     Args:
         path: the lock file; made when missing, never removed (a removed one would let two processes in).
-        clock: for the bounded wait.
         wait: seconds.
 
     Yields:
@@ -66,18 +71,10 @@ def locked(path: Path, clock: Clock, wait: float = LOCK_WAIT) -> Iterator[int]:
     Raises:
         MemoryBusyError: it was not to be had in time.
     """
-    # Not inheritable: a child that outlives us must not keep the lock.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        for _ in _attempts(path, clock, wait):
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                continue
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    with files.locked(path, wait) as held:
+        if held is None:
+            raise MemoryBusyError(path, wait)
+        yield held
 
 
 @contextmanager
@@ -123,12 +120,6 @@ def _attempts(path: Path, clock: Clock, wait: float) -> Iterator[int]:
         time.sleep(pause)
         pause, number = min(pause * 2, _LONGEST_PAUSE), number + 1
 
-
-# The files of the agents' memories: read, journalled, folded, never lost.
-#
-# A change is one line in the agent's journal, written and synced before anybody is told that it is done. Folding
-# applies the journal to the memory file and replaces that atomically. Whatever dies in between leaves either the
-# journal or the folded file, or both; the file says which entries it holds already.
 
 _log = logging.getLogger(__name__)
 
@@ -219,7 +210,7 @@ class MemoryStore:
         entry = Entry(uuid4().hex, self.now, one_line(session)[:_LONGEST_SESSION] or "unknown", op, dict(data or {}))
         try:
             _make_folder(place.folder)
-            with locked(place.lock, self._clock, self._wait):
+            with locked(place.lock, self._wait):
                 self._set_corrupt_aside(place)
                 applied = apply(self.read(agent), entry)
                 _append(place.journal, entry_to_line(entry))
@@ -237,7 +228,7 @@ class MemoryStore:
         try:
             _make_folder(place.folder)
             with (
-                locked(place.lock, self._clock, self._wait) as held,
+                locked(place.lock, self._wait) as held,
                 foreign_locked(place.foreign_lock, held, self._clock, self._wait),
             ):
                 return self._fold(place)

@@ -107,9 +107,3 @@ def packages(path: str, text: str) -> frozenset[str]:
     return frozenset(
         folded for each in reader(text) if (folded := re.sub(r"[-_.]+", "-", each).lower()) not in _NO_PACKAGES
     )
-
-
-def is_manifest(path: str) -> bool:
-    """Whether a file lists the packages that a project needs."""
-    name = PurePosixPath(path).name
-    return name in _READERS or name.endswith((".csproj", ".fsproj")) or _REQUIREMENTS.fullmatch(name) is not None

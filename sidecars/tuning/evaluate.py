@@ -1,4 +1,4 @@
-"""Labelled cases: what a sidecar must say, and what it must not."""
+"""Labelled cases, and whether a judge speaks where it must and is silent where it must be."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def test_a_lock_folder_that_we_left_behind_is_cleared_at_once(tmp_path: Path) ->
     folder, lock = tmp_path / "a.lock", tmp_path / "a.flock"
     folder.mkdir()
     lock.write_bytes(b"1")
-    with locked(lock, clock) as held, foreign_locked(folder, held, clock, wait=0):
+    with locked(lock) as held, foreign_locked(folder, held, clock, wait=0):
         assert folder.is_dir()
     assert not folder.exists()
     assert lock.read_bytes() == b""

@@ -1,4 +1,4 @@
-"""The plugin for clients that are extended by a file of their own (opencode) rather than by settings."""
+"""What is put into clients that are extended by files rather than by settings: opencode's plugin, Claude Code's mod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gas Town's side of ending a polecat: its worktree, branch and bead are never ours to take away."""
+"""Gas Town's side of ending a polecat, by the real ``gt``: worktree, branch and bead are never ours to take away."""
 
 from __future__ import annotations
 

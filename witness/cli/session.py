@@ -1,4 +1,4 @@
-"""``gt attach``: a terminal on a polecat's session."""
+"""A polecat's session: ``gt attach`` opens it here, ``gt peek`` reads it, ``gt nudge`` says a line to it."""
 
 from __future__ import annotations
 

@@ -139,16 +139,6 @@ def _folded(line: str, wide: int) -> list[str]:
 
 # Polecats and their sidecars as rows for programs and as a tree for people.
 
-_STATE_COLOUR = {
-    "RUNNING": "green",
-    "SPAWNING": "yellow",
-    "BACKOFF": "yellow",
-    "DEGRADED": "yellow",
-    "FAILED": "red",
-    "ZOMBIE": "red",
-    "LOST": "red",
-}
-
 
 def group_rows(
     witness: Witness, groups: Sequence[tuple[Group, list[Member]]], reader: StateReader | None = None
@@ -209,7 +199,7 @@ def tree(rows: Sequence[dict[str, Any]]) -> Any:
         line = Text.assemble(
             (f"{row['rig']}/{row['polecat']}", "bold"),
             "  ",
-            (row["state"], _STATE_COLOUR.get(row["state"], "")),
+            (row["state"], _COLOUR.get(row["state"], "")),
             f"  {row['session']}  pid {row['pid'] or '-'}",
             (f"  {row['zombie']}" if row["zombie"] else "", "red"),
             (f"  {row['channel']}", "dim" if row["channel_seen"] else "yellow"),
@@ -220,7 +210,7 @@ def tree(rows: Sequence[dict[str, Any]]) -> Any:
             branch.add(
                 Text.assemble(
                     f"{sidecar['name']:<14}",
-                    (f"{sidecar['state']:<9}", _STATE_COLOUR.get(sidecar["state"], "")),
+                    (f"{sidecar['state']:<9}", _COLOUR.get(sidecar["state"], "")),
                     f" pid {sidecar['pid'] or '-':<8} restarts {sidecar['restarts']}",
                     f"  injections {sidecar['injections']}",
                     (f"  {sidecar['note']}" if sidecar["note"] else "", "dim"),

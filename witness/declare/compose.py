@@ -1,4 +1,4 @@
-"""``[[compose.expand]]``: one step of a formula replaced by the steps of an expansion."""
+"""Formulas that change others: ``[[compose.expand]]`` replaces a step, an overlay edits steps."""
 
 from __future__ import annotations
 

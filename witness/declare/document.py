@@ -1,4 +1,4 @@
-"""A formula file as it stands on the disk: its keys and values, and the line of each."""
+"""A formula file: where it is looked for by name, and its keys and values with the line of each."""
 
 from __future__ import annotations
 

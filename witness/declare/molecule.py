@@ -212,8 +212,8 @@ def _extended(document: Document) -> list[str]:
     return [each for each in raw if isinstance(each, str)] if isinstance(raw, list) else []
 
 
-def _merge_steps(filtered_environ: list[Step], own: tuple[Step, ...]) -> tuple[Step, ...]:
-    merged = {step.id: step for step in filtered_environ}
+def _merge_steps(inherited: list[Step], own: tuple[Step, ...]) -> tuple[Step, ...]:
+    merged = {step.id: step for step in inherited}
     for step in own:
         merged[step.id] = step
     return tuple(merged.values())

@@ -1,4 +1,4 @@
-"""The programs that we need: Python, tmux, the agent; and the key of the model judges."""
+"""What we need of others: Python, tmux, the agent, the key of the model judges, the hooks in the client's settings."""
 
 from __future__ import annotations
 

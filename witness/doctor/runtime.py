@@ -1,4 +1,4 @@
-"""The runtime folder: who may read it, and whether it can be written."""
+"""What we keep on this machine: the runtime folder (who may read it, is there space) and tmux's sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The town: how it was found, its rigs, its settings, its molecules, its emergency stops."""
+"""The town: how it was found, its rigs, settings, molecules, emergency stops, and its journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replacing a file as a whole, and making folders for their user alone."""
+"""Replacing a file as a whole, folders for their user alone, locks, and logs within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hooked bead says of the work that hangs on it: which formula, with which variables.
+"""The bead on a polecat's hook, as Gas Town's issue tracker tells it: which formula, with which variables.
 
 Gas Town writes it into the bead's description, one ``key: value`` a line, the keys in any case, with ``_``, ``-`` or
 nothing between their words.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from witness.errors import WitnessError
-from witness.launch.environment import filtered_environ
+from witness.process.child_programs import filtered_environ
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The journal's groups."""
+"""The journal's groups, with their members and the definitions that their sidecars were given."""
 
 from __future__ import annotations
 

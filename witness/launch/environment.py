@@ -12,32 +12,11 @@ from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.files import make_folder, read_text, replace_file
 from witness.names import MARKER_VARIABLE, GroupId
+from witness.process.child_programs import filtered_environ
 from witness.tmux import Tmux
 
-# Variables of another life: of the client, the pane and the polecat from which we may have been called. Gas Town's own
-# would make any `gt` that a helper calls refresh the heartbeat of a dead polecat.
-_OTHER_LIVES = (
-    "GT_",
-    "TMUX",
-    "CLAUDECODE",
-    "CLAUDE_CODE_",
-    "BD_ACTOR",
-    "BEADS_AGENT_NAME",
-    "POLECAT_SLOT",
-    "NODE_OPTIONS",
-)
-# Switches of the client that a user sets on purpose and a polecat needs as well.
-_KEPT = ("CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_MAX_", "CLAUDE_CODE_EFFORT_LEVEL", "GT_TMUX_SOCKET")
 # The room that a forked sidecar has for its own marker; rig, polecat and run are at most 64 characters each.
 MARKER_ROOM = 200
-
-
-def filtered_environ(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The caller's environment without what belongs to another life."""
-    environ = os.environ if environ is None else environ
-    return {
-        name: value for name, value in environ.items() if not name.startswith(_OTHER_LIVES) or name.startswith(_KEPT)
-    }
 
 
 def polecat_environment(

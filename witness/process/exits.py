@@ -1,4 +1,4 @@
-"""Why a member ended, and what its exit code asks for."""
+"""Ends of processes: why a member ended, what its exit code asks for, and waiting for it."""
 
 from __future__ import annotations
 

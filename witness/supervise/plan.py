@@ -20,7 +20,7 @@ from witness.supervise.lifecycle import GroupEvent
 from witness.supervise.plan_sidecars import plan_sidecars
 from witness.supervise.snapshot import GroupFact, Presence, Snapshot
 
-AGENT_DEAD, SESSION_GONE, ORPHANS, DONE_STUCK, HUNG = "agent-dead", "session-gone", "orphans", "done-stuck", "hung"
+AGENT_DEAD, SESSION_GONE, DONE_STUCK, HUNG = "agent-dead", "session-gone", "done-stuck", "hung"
 SPAWN_FAILED = "spawn-failed"
 # The share of one core that a tree uses on the average while it is at work; a client that only draws uses less.
 _AT_WORK = 0.05

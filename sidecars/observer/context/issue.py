@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 from sidecars.observer.context import Context
 from sidecars.observer.context.files import is_glob, read_front_matter, read_text, within
 from witness.assignment import Assignment
+from witness.process.child_programs import filtered_environ
 
 _BEAD = re.compile(r"[a-z][a-z0-9]*-[a-z0-9.]+")
 _BEAD_SECONDS = 5.0
@@ -63,12 +63,11 @@ def _bead(name: str, assignment: Assignment) -> str:
     """What ``bd show`` says of a bead; empty when it is none, or there is no ``bd``."""
     if not _BEAD.fullmatch(name) or Path(assignment.workdir, name).exists() or not (program := shutil.which("bd")):
         return ""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("GT_", "TMUX", "CLAUDE"))}
     try:
         done = subprocess.run(
             [program, "show", name],
             cwd=assignment.workdir,
-            env=environment,
+            env=filtered_environ(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_BEAD_SECONDS,

@@ -1,4 +1,4 @@
-"""Asking a slow judge without waiting for it: rules speak on while a model thinks."""
+"""Asking a slow judge without waiting for it, and how often it may be asked."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from witness.errors import DeclarationError
 from witness.journal.records import Usage
 from witness.judging.observation import Observation
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
-from witness.process.program_tree import TOKEN_VARIABLE, end_tree, has_ended
+from witness.process.child_programs import TOKEN_VARIABLE, end_tree, has_ended
 from witness.trust.definition import file_digest
 
 _LONGEST_ANSWER = 64 << 10
