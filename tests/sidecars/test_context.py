@@ -108,7 +108,7 @@ def test_conventions_that_are_not_there_are_no_fault(assignment: Assignment) -> 
 def test_the_names_of_code_files(assignment: Assignment) -> None:
     Path(assignment.workdir, "money.py").write_text("def parse_cents(x): ...\ndef _own(): ...\ndef main(): ...\n")
     material = gather(load_type("tools"), replace(assignment, type="tools", argument="money.py"))
-    assert dict(material.names) == {"parsecents": "parse_cents in money.py"}
+    assert dict(material.names) == {"python:parsecents": "parse_cents in money.py"}
     assert "gt peek" in dict(material.documents)["commands.md"]
 
 
