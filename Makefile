@@ -42,6 +42,10 @@ check: setup ## format, lint, types, layers
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(VENV)/bin/python -c 'from importlinter.cli import lint_imports_command as m; m()'
+	@$(PY) docs/build_api.py --check
+
+docs: setup ## docs/api.md from the docstrings
+	@$(PY) docs/build_api.py
 
 format: setup ## put the code into its form
 	@$(PY) -m ruff check --fix-only .

@@ -1,13 +1,15 @@
 """gt-witness: spawns coding agents in tmux together with their sidecars, keeps them alive, ends them completely.
 
-from witness import Town, Witness
+    from witness import Town, Witness
 
-with Witness(Town.find()) as witness:
-    witness.spawn("toast", workdir="repo", sidecars=["scope:issue.md"], task="Fix the order check")
-    witness.wait("toast")
+    with Witness(Town.find()) as witness:
+        witness.spawn("toast", workdir="repo", sidecars=["scope:issue.md"], task="Fix the order check")
+        witness.wait("toast")
 
 What stands in ``__all__`` is the public interface; ``docs/api.md`` is made from it. Times are seconds, wall clock
-unless they are said to be monotonic; processes are (pid, start ticks).
+unless they are said to be monotonic; processes are (pid, start ticks). Results, states and errors can be pickled. What
+goes wrong is a ``WitnessError``, in one line that says what, where and what to do. Warnings go to ``logging`` under
+the name ``witness``.
 """
 
 from __future__ import annotations

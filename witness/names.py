@@ -39,7 +39,13 @@ def is_text(name: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GroupId:
-    """One life of one polecat."""
+    """One life of one polecat.
+
+    Args:
+        rig: its rig.
+        polecat: its name, which another life may have later.
+        run: what no other life has.
+    """
 
     rig: str
     polecat: str
@@ -57,7 +63,11 @@ class GroupId:
 
     @classmethod
     def from_marker(cls, text: str) -> GroupId | None:
-        """Read a marker back; None when it is not one."""
+        """Read a marker back; None when it is not one.
+
+        Args:
+            text: the value of ``GT_WITNESS_GROUP``.
+        """
         parts = text.split("/")
         if len(parts) != 3 or not all(_NAME.fullmatch(part) for part in parts):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -14,10 +15,17 @@ import pytest
 import witness as public
 from witness import (
     AsyncWitness,
+    Channel,
+    Client,
     DeclarationError,
+    GroupId,
     GroupState,
+    JudgeContext,
     NotFoundError,
+    Observation,
     Problem,
+    Ran,
+    Report,
     SpawnError,
     TmuxError,
     TownEvent,
@@ -50,6 +58,21 @@ def test_errors_survive_pickling(error: Exception) -> None:
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert type(again) is type(error)
     assert (str(again), again.__dict__) == (str(error), error.__dict__)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Report("No.", "print("),
+        JudgeContext("own", (("a.md", "text"),)),
+        Observation("e1", tool="Edit", written=("a.py",), ran=(Ran(("ls",)),)),
+        Client("crew", "Crew", ("crew",), Channel.PANE, prompt=re.compile("> (.*)")),
+        GroupId("main", "toast", "ab"),
+        GroupState.RUNNING,
+    ],
+)
+def test_values_survive_pickling(value: object) -> None:
+    assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - our own bytes
 
 
 def test_a_bare_string_is_no_list_of_names(tmp_path: Path) -> None:

@@ -25,6 +25,16 @@ class AsyncWitness:
 
     Attributes:
         witness: the ``Witness`` behind it, whose methods may be called beside these.
+
+    Examples:
+        >>> import asyncio
+        >>> from witness.testing import scratch_town
+        >>> async def names(town):
+        ...     async with AsyncWitness(town) as witness:
+        ...         return [group.id.polecat for group, members in await witness.polecats()]
+        >>> with scratch_town() as other:
+        ...     asyncio.run(names(other.town))
+        []
     """
 
     def __init__(self, town: Town, **options: Any) -> None:

@@ -60,6 +60,7 @@ class SidecarDecision:
 
 
 WitnessEvent = Snapshot | TownEvent | SidecarDecision
+"""What ``Witness.events`` gives."""
 
 
 def stream(town: Town, *, seconds: float | None = None) -> Iterator[WitnessEvent]:

@@ -107,6 +107,17 @@ class Witness:
         UsageError: a judge's name cannot be used, or another process gives it.
         TypeError: a judge is no function.
         JournalError: the journal cannot be opened.
+
+    Examples:
+        >>> from witness.testing import scratch_town
+        >>> with scratch_town() as witness:
+        ...     repo = witness.town.root / "repo"
+        ...     spawned = witness.spawn("toast", workdir=repo, agent=["sleep", "60"], sidecars=["conventions"])
+        ...     nudged = witness.nudge("toast", "The specification has moved.")
+        ...     ((group, members),) = witness.polecats()  # its two reapers, the agent, the sidecar
+        ...     (ended,) = witness.nuke(["toast"])
+        >>> spawned.group.address, nudged.delivered, len(members), len(ended.result.survivors)
+        ('main/toast', False, 4, 0)
     """
 
     def __init__(
@@ -165,7 +176,15 @@ class Witness:
     # -- spawn --------------------------------------------------------------------------------------------------------
 
     def prepare(self, request: SpawnRequest) -> SpawnPlan:
-        """Check a request without starting anything; see ``witness.launch.spawn_request.prepare``."""
+        """Check a request without starting anything; see ``witness.launch.spawn_request.prepare``.
+
+        Args:
+            request: what is to be spawned.
+
+        Raises:
+            DeclarationError: something declared is wrong.
+            UsageError: it cannot be spawned as it is.
+        """
         from witness.launch.spawn_request import prepare
 
         return prepare(self.town, request)
@@ -236,7 +255,14 @@ class Witness:
 
     @_in_turn
     def spawn_request(self, request: SpawnRequest) -> SpawnResult:
-        """``spawn`` for a request that is put together already."""
+        """``spawn`` for a request that is put together already.
+
+        Args:
+            request: what is to be spawned.
+
+        Raises:
+            DeclarationError, UsageError, SpawnError: as ``spawn``.
+        """
         from witness.launch.spawn_request import prepare
         from witness.supervise.spawn import Spawner
 
@@ -267,13 +293,24 @@ class Witness:
 
     @_in_turn
     def polecats(self, rig: str = "") -> list[tuple[Group, list[Member]]]:
-        """The living groups with their members."""
+        """The living groups with their members.
+
+        Args:
+            rig: only those of this rig; all when empty.
+        """
         members = self.journal.members.of_living()
         return [(group, members.get(group.id.run, [])) for group in self.journal.groups.living(rig)]
 
     @_in_turn
     def processes(self, name: str) -> list[ProcessInfo]:
-        """Every living process of a polecat: recorded, marked, descended from these, or seen as such before."""
+        """Every living process of a polecat: recorded, marked, descended from these, or seen as such before.
+
+        Args:
+            name: as for ``find``.
+
+        Raises:
+            NotFoundError, UsageError: as for ``find``.
+        """
         from witness.process.table import process_name, read_table
 
         group = self.find(name)
@@ -287,12 +324,29 @@ class Witness:
 
     @_in_turn
     def log(self, name: str, *, last: int = 1000) -> list[Decision]:
-        """The decisions of a polecat's sidecars, oldest first; of its last run when it has ended."""
+        """The decisions of a polecat's sidecars, oldest first; of its last run when it has ended.
+
+        Args:
+            name: as for ``find``.
+            last: at most so many, the latest ones.
+
+        Raises:
+            NotFoundError, UsageError: as for ``find``.
+        """
         return self.journal.decisions.of(self.find(name, ended=True).id.run, last=last)
 
     @_in_turn
     def peek(self, name: str, *, lines: int = 100) -> str:
-        """The last lines of its screen."""
+        """The last lines of its screen.
+
+        Args:
+            name: as for ``find``.
+            lines: how many lines at most.
+
+        Raises:
+            NotFoundError, UsageError: as for ``find``.
+            TmuxError: tmux does not answer.
+        """
         from witness.api.messages import screen
 
         return screen(self.town, self.journal, name, lines)
@@ -300,14 +354,34 @@ class Witness:
     def nudge(
         self, name: str, message: str, *, mode: str = "queue", priority: str = "normal", sender: str = "human"
     ) -> NudgeResult:
-        """Tell its agent something; see ``witness.api.messages.send_nudge``."""
+        """Tell its agent something; see ``witness.api.messages.send_nudge``.
+
+        Args:
+            name: as for ``find``.
+            message: what.
+            mode: ``queue`` (at its next step), ``wait-idle`` (as soon as it is idle, within 15 s, else at its next
+                step) or ``immediate`` (typed in now).
+            priority: ``normal`` or ``urgent``.
+            sender: who says it.
+
+        Raises:
+            UsageError: the message is empty, or a word is none of these.
+            NotFoundError: there is no such polecat.
+            RunEndedError: it has ended.
+            QueueFullError: too many messages wait already.
+            WitnessError: nothing could be typed.
+        """
         from witness.api.messages import send_nudge
 
         with Journal(self.town.journal_path) as journal:
             return send_nudge(self.town, journal, name, message, sender=sender, mode=mode, priority=priority)
 
     def events(self, *, seconds: float | None = None) -> Iterator[WitnessEvent]:
-        """Follow the town: a ``Snapshot``, then every change; ends after ``seconds`` of silence, never when None."""
+        """Follow the town: a ``Snapshot``, then every change; ends after ``seconds`` of silence, never when None.
+
+        Args:
+            seconds: end after so many seconds without a change; never when None.
+        """
         from witness.api.events import stream
 
         return stream(self.town, seconds=seconds)
@@ -370,7 +444,13 @@ class Witness:
 
     @_in_turn
     def end(self, groups: Sequence[Group], *, dry_run: bool = False, reason: str = "nuke") -> list[NukeResult]:
-        """``nuke`` for groups that were looked up already."""
+        """``nuke`` for groups that were looked up already.
+
+        Args:
+            groups: which.
+            dry_run: only say which processes it would end.
+            reason: why, for the history.
+        """
         from witness.launch import town_witness
         from witness.nuke import TerminationResult, is_inside, target
         from witness.process.table import read_table
@@ -437,7 +517,14 @@ class Witness:
 
     @_in_turn
     def poke(self, run: str) -> None:
-        """Have the Witness look at a group now; one is started when none runs."""
+        """Have the Witness look at a group now; one is started when none runs.
+
+        Args:
+            run: id of the group's run.
+
+        Raises:
+            WitnessError: none can be started.
+        """
         from witness.launch import town_witness
 
         if town_witness.ask(self.town, {"op": "look", "run": run}, 5.0) is None:

@@ -91,12 +91,19 @@ class Town:
 
     @staticmethod
     def is_town(place: Path) -> bool:
-        """Whether ``place`` is the root of a town."""
+        """Whether ``place`` is the root of a town.
+
+        Args:
+            place: a folder.
+        """
         return (place / "mayor").is_dir() or (place / STANDALONE_MARKER).is_file()
 
     @classmethod
     def at(cls, root: Path) -> Town:
         """The town whose root is ``root``.
+
+        Args:
+            root: its directory.
 
         Raises:
             DeclarationError: its ``rigs.json`` or ``town.yaml`` is wrong.
@@ -112,7 +119,15 @@ class Town:
 
     @classmethod
     def init(cls, root: Path) -> Town:
-        """Make a standalone town at ``root``; an existing one is left as it is."""
+        """Make a standalone town at ``root``; an existing one is left as it is.
+
+        Args:
+            root: its directory; made if it is not there.
+
+        Raises:
+            OSError: it cannot be made there.
+            UsageError: its path is not UTF-8.
+        """
         root = Path(os.path.abspath(root))  # noqa: PTH100
         if not cls.is_town(root) and is_text(root):
             root.mkdir(parents=True, exist_ok=True)
@@ -128,14 +143,23 @@ class Town:
 
     @property
     def journal_path(self) -> Path:
+        """The journal's file."""
         return self.runtime / "witness.db"
 
     def run_dir(self, run: str) -> Path:
-        """Where the files of one run are."""
+        """Where the files of one run are.
+
+        Args:
+            run: id of the run.
+        """
         return self.runtime / "runs" / run
 
     def queue_dir(self, session: str) -> Path:
-        """Gas Town's nudge queue of a session."""
+        """Gas Town's nudge queue of a session.
+
+        Args:
+            session: name of the tmux session.
+        """
         return self.root / ".runtime" / "nudge_queue" / session.replace("/", "_")
 
     def make_runtime(self) -> Path:
@@ -163,7 +187,11 @@ class Town:
     # -- names --------------------------------------------------------------------------------------------------
 
     def prefix(self, rig: str) -> str:
-        """The session prefix of a rig; in a standalone town a rig is its own prefix."""
+        """The session prefix of a rig; in a standalone town a rig is its own prefix.
+
+        Args:
+            rig: its name.
+        """
         if rig in self.prefixes:
             return self.prefixes[rig]
         if self.gastown or rig == DEFAULT_RIG:
@@ -173,6 +201,10 @@ class Town:
 
     def session(self, rig: str, polecat: str) -> str:
         """The tmux session of a polecat, as ``gt-Toast``.
+
+        Args:
+            rig: its rig.
+            polecat: its name.
 
         Raises:
             UsageError: the name cannot be one, or Gas Town keeps it for an agent that is no polecat.
@@ -186,6 +218,9 @@ class Town:
     def check_rig(self, rig: str) -> str:
         """Return ``rig`` when it can hold polecats.
 
+        Args:
+            rig: a name.
+
         Raises:
             UsageError: it cannot be a name.
             NotFoundError: a Gas Town does not know it, or a standalone town declares its rigs and this is none.
@@ -198,6 +233,9 @@ class Town:
 
     def parse_session(self, session: str) -> tuple[str, str, str] | None:
         """What a session is, by the longest prefix that fits, as Gas Town reads it.
+
+        Args:
+            session: name of a tmux session.
 
         Returns:
             (rig, role, name); role is polecat, crew, witness, refinery, or one of the town's own with an empty rig.
@@ -222,18 +260,30 @@ class Town:
         return rig, "polecat", name
 
     def rig_of(self, place: Path) -> str:
-        """The rig that ``place`` lies in, else the only rig there is, else ``main``."""
+        """The rig that ``place`` lies in, else the only rig there is, else ``main``.
+
+        Args:
+            place: a folder.
+        """
         return self.rig_around(place) or (self.rigs[0] if len(self.rigs) == 1 else DEFAULT_RIG)
 
     def rig_of_bead(self, bead: str) -> str:
-        """The rig whose prefix a bead's id has, by Gas Town's routes, then by its rigs; empty when none has."""
+        """The rig whose prefix a bead's id has, by Gas Town's routes, then by its rigs; empty when none has.
+
+        Args:
+            bead: its id, as ``gt-abc12``.
+        """
         by_prefix = {f"{prefix.rstrip('-')}-": rig for rig, prefix in self.prefixes.items()}
         by_prefix |= read_routes(self.root) if self.gastown else {}
         fitting = [prefix for prefix in by_prefix if bead.startswith(prefix)]
         return by_prefix[max(fitting, key=len)] if fitting else ""
 
     def rig_around(self, place: Path) -> str:
-        """The rig that ``place`` lies in; empty when it lies in none."""
+        """The rig that ``place`` lies in; empty when it lies in none.
+
+        Args:
+            place: a folder.
+        """
         here = Path(os.path.abspath(place))  # noqa: PTH100
         for rig, path in self.paths.items():
             if here.is_relative_to(path):
@@ -242,14 +292,23 @@ class Town:
         return first[0] if first and first[0] in self.rigs else ""
 
     def worktree(self, rig: str, polecat: str) -> Path | None:
-        """Where Gas Town keeps a polecat's worktree: in the rig's name below the polecat's, or, of old, right there."""
+        """Where Gas Town keeps a polecat's worktree: in the rig's name below the polecat's, or, of old, right there.
+
+        Args:
+            rig: its rig.
+            polecat: its name.
+        """
         home = self.root / rig / "polecats" / polecat
         if (home / rig).is_dir():
             return home / rig
         return home if (home / ".git").exists() else None
 
     def workdir(self, rig: str) -> Path | None:
-        """Where a standalone town says that a rig's code is; None when it does not say."""
+        """Where a standalone town says that a rig's code is; None when it does not say.
+
+        Args:
+            rig: its name.
+        """
         return self.paths.get(rig)
 
     @property
@@ -258,7 +317,11 @@ class Town:
         return Operational(self.root)
 
     def stopped(self, rig: str = "") -> bool:
-        """Whether an emergency stop stands, for the whole town or for this rig."""
+        """Whether an emergency stop stands, for the whole town or for this rig.
+
+        Args:
+            rig: its name; empty for the whole town alone.
+        """
         return (self.root / "ESTOP").exists() or bool(rig and (self.root / f"ESTOP.{rig}").exists())
 
     @property

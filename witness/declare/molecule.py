@@ -70,6 +70,11 @@ class Molecule:
         for them: every polecat of its default formula would have sidecars that nobody asked for. A parent that is
         nowhere on the disk is left out.
 
+        Args:
+            name: its name.
+            town: the town's root.
+            workdir: where the polecat will work.
+
         Raises:
             NotFoundError, DeclarationError: as ``load``.
         """
@@ -103,6 +108,9 @@ class Molecule:
     def variables(self, given: Mapping[str, str]) -> dict[str, str]:
         """Every variable's value: what is given, else the child's default, else the parent's, else empty.
 
+        Args:
+            given: values from the command line, by name.
+
         Raises:
             DeclarationError: a required one is missing, or a value is not allowed. Holds all such faults.
         """
@@ -113,6 +121,9 @@ class Molecule:
 
     def sidecars(self, given: Mapping[str, str]) -> str:
         """The sidecars' spec string with its placeholders filled; empty when none are declared.
+
+        Args:
+            given: values from the command line, by name.
 
         Raises:
             DeclarationError: as ``variables``, or a placeholder names no variable.
@@ -142,7 +153,11 @@ class Molecule:
         return list(found.values())
 
     def sidecars_source(self, given: Mapping[str, str]) -> Source:
-        """Where the spec string was written: the flag when it was given, else its place in the file."""
+        """Where the spec string was written: the flag when it was given, else its place in the file.
+
+        Args:
+            given: values from the command line, by name.
+        """
         if SIDECARS in given:
             return Source("--var", 0, SIDECARS)
         variable = self.declared.get(SIDECARS)

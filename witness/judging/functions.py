@@ -35,6 +35,16 @@ class Report:
             stand there is not said. When empty, the first line that names a file or the command.
         confidence: how sure; what is below the type's threshold is recorded and not said.
         snippet: name of a text of the type's ``snippets.yaml``, said in place of the message.
+
+    Examples:
+        >>> from witness import JudgeContext, Observation, Report
+        >>> def no_print(seen: Observation, context: JudgeContext) -> Report | None:
+        ...     if "print(" in seen.text:
+        ...         return Report(f"{seen.paths[0]} prints.", evidence="print(")
+        ...     return None
+        >>> seen = Observation("1", tool="Edit", written=("a.py",), text="print(1)")
+        >>> no_print(seen, JudgeContext("no-print")).message
+        'a.py prints.'
     """
 
     message: str = ""
@@ -58,10 +68,12 @@ class JudgeContext:
     said: tuple[str, ...] = ()
 
 
-#: A judge: called with each completed action, oldest first; None means that nothing needs saying. It has 5 s for all
-#: actions of a look together (the type's ``timeout``), is called by one thread at a time, and may raise: that is
-#: silence, and stands in the sidecar's log.
 JudgeFunction: TypeAlias = Callable[[Observation, JudgeContext], Report | None]
+"""A judge: called with each completed action, oldest first; None means that nothing needs saying.
+
+It has 5 s for all actions of a look together (the type's ``timeout``), and one thread at a time calls it. Whatever it
+raises is silence, and stands in the sidecar's log with its reason.
+"""
 
 
 def check_judge(name: str, function: object = None) -> None:

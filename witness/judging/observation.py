@@ -102,7 +102,14 @@ class Observation:
         )
 
     def known(self, evidence: str) -> str:
-        """How that is known which an evidence quotes: what a command opened is told by its text alone."""
+        """How that is known which an evidence quotes: what a command opened is told by its text alone.
+
+        Args:
+            evidence: quoted from ``rendered()``.
+
+        Returns:
+            ``client``, ``effect`` or ``read``, as ``seen``.
+        """
         return "read" if self.command and evidence.startswith("opened: ") else self.seen
 
     def rendered(self) -> str:
@@ -125,6 +132,9 @@ class Observation:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Observation:
         """Read what ``dataclasses.asdict`` made of one, after a way through JSON.
+
+        Args:
+            value: the object.
 
         Raises:
             ValueError: it is none.

@@ -100,6 +100,17 @@ class SpawnPlan:
     """A request that was found good.
 
     Args:
+        group: the life that it will be.
+        session: its tmux session.
+        workdir: where the agent will work.
+        argv: the agent's command.
+        sidecars: what it gets, and who said so.
+        variables: the molecule's, resolved.
+        molecule: its file or name, empty for none.
+        task: the text of the work and where it comes from.
+        memory: name of the agent whose memory it is given, empty for none.
+        memory_provider: how memories are opened.
+        settings: the town's and the rig's.
         mute: why a sidecar could never speak, by its name.
         found: what a sidecar will hold the agent to, by its name.
         warnings: about the molecule, one line each.

@@ -25,7 +25,15 @@ from witness.tmux import Tmux
 
 @dataclass(frozen=True, slots=True)
 class PatrolReport:
-    """What a full round found and did."""
+    """What a full round found and did.
+
+    Args:
+        checked: how many living groups there were.
+        respawned: ``polecat`` and ``sidecar`` of each that was started anew.
+        zombies: what was found of each polecat that is none any more, its address under ``polecat``.
+        nuked: addresses of the groups that ended.
+        errors: one line each.
+    """
 
     checked: int
     respawned: list[dict[str, str]]
@@ -34,6 +42,7 @@ class PatrolReport:
     errors: list[str]
 
     def as_json(self) -> dict[str, Any]:
+        """The form that ``gt witness patrol --json`` promises."""
         return asdict(self)
 
 

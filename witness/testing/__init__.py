@@ -34,7 +34,7 @@ from witness.testing.answers import (
     use,
 )
 from witness.testing.messages_server import MessagesServer
-from witness.testing.scratch_town import living_of, make_town, scratch_town, supervised
+from witness.testing.towns import living_of, make_town, scratch_town, supervised
 
 __all__ = [
     "Answer",

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, TypeAlias
 
 Block: TypeAlias = dict[str, Any]
+"""A block of a message's content, as the Messages API writes it."""
 
 # About what the tokenizers of 2026 make of English and logs.
 _BYTES_A_TOKEN = 3.5
@@ -106,7 +107,13 @@ class Exchange:
         self.request, self._handler = request, handler
 
     def start(self, status: int = 200, content_type: str = "text/event-stream", **headers: str) -> None:
-        """Send the head of the answer; of a header's name ``_`` stands for ``-``."""
+        """Send the head of the answer; of a header's name ``_`` stands for ``-``.
+
+        Args:
+            status: the HTTP status.
+            content_type: of what follows.
+            headers: further ones, as ``retry_after="2"``.
+        """
         self._handler.send_response(status)
         named = {"content-type": content_type, "request-id": f"req_{self.request.number}", "connection": "close"}
         for name, value in (named | headers).items():
@@ -114,11 +121,19 @@ class Exchange:
         self._handler.end_headers()
 
     def write(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes as they are.
+
+        Args:
+            data: the bytes.
+        """
         self._handler.wfile.write(data)
 
     def event(self, data: dict[str, Any]) -> None:
-        """Send one server-sent event."""
+        """Send one server-sent event.
+
+        Args:
+            data: its JSON; ``type`` names the event.
+        """
         self.write(f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode())
 
     def hang_up(self) -> None:
@@ -144,22 +159,40 @@ class Answer:
 
 
 def say(text: str) -> Block:
-    """A block of text; as the only block it ends the turn."""
+    """A block of text; as the only block it ends the turn.
+
+    Args:
+        text: the words.
+    """
     return {"type": "text", "text": text}
 
 
 def use(tool: str, /, **arguments: Any) -> Block:
-    """A block that calls a tool."""
+    """A block that calls a tool.
+
+    Args:
+        tool: its name.
+        arguments: its input.
+    """
     return call(tool, arguments)
 
 
 def call(tool: str, given: Any) -> Block:
-    """A block that calls a tool with any input, also with one that is no object; text is sent as if it were JSON."""
+    """A block that calls a tool with any input, also with one that is no object; text is sent as if it were JSON.
+
+    Args:
+        tool: its name.
+        given: the input.
+    """
     return {"type": "tool_use", "id": f"toolu_{next(_numbers):024d}", "name": tool, "input": given}
 
 
 def think(text: str) -> Block:
-    """A block of thinking."""
+    """A block of thinking.
+
+    Args:
+        text: the thoughts.
+    """
     return {"type": "thinking", "thinking": text, "signature": ""}
 
 
@@ -209,7 +242,12 @@ def fail(status: int, kind: str = "", text: str = "as the script says", **header
 
 
 def fail_inside(kind: str, text: str = "as the script says") -> Answer:
-    """A stream with status 200 that begins and then holds an error."""
+    """A stream with status 200 that begins and then holds an error.
+
+    Args:
+        kind: the error's type, as ``overloaded_error``.
+        text: its message.
+    """
 
     def write(exchange: Exchange) -> None:
         message(events=1).write(exchange)
@@ -219,7 +257,12 @@ def fail_inside(kind: str, text: str = "as the script says") -> Answer:
 
 
 def raw(body: bytes, content_type: str = "text/event-stream") -> Answer:
-    """Any bytes with status 200."""
+    """Any bytes with status 200.
+
+    Args:
+        body: the bytes.
+        content_type: what they claim to be.
+    """
 
     def write(exchange: Exchange) -> None:
         exchange.start(200, content_type)
@@ -234,7 +277,12 @@ def hang_up() -> Answer:
 
 
 def hold(gate: threading.Event, seconds: float = 30.0) -> Answer:
-    """Not a byte until the gate is opened, or ``seconds`` have passed; then the connection is closed."""
+    """Not a byte until the gate is opened, or ``seconds`` have passed; then the connection is closed.
+
+    Args:
+        gate: opened by the test.
+        seconds: how long at most.
+    """
 
     def write(exchange: Exchange) -> None:
         gate.wait(seconds)
@@ -244,7 +292,12 @@ def hold(gate: threading.Event, seconds: float = 30.0) -> Answer:
 
 
 def drip(gate: threading.Event, seconds: float = 0.02) -> Answer:
-    """A stream that is alive and gets nowhere: a ping every so many seconds until the gate is opened."""
+    """A stream that is alive and gets nowhere: a ping every so many seconds until the gate is opened.
+
+    Args:
+        gate: opened by the test.
+        seconds: between two pings.
+    """
 
     def write(exchange: Exchange) -> None:
         exchange.start()
@@ -254,14 +307,20 @@ def drip(gate: threading.Event, seconds: float = 0.02) -> Answer:
     return Answer(write)
 
 
-#: One step of a script: a block, several (calls in parallel), more than blocks, or a function of the request that
-#: returns one of these. It is run in the server's thread, so it may wait for whatever the test needs.
 Given: TypeAlias = Block | list[Block] | Answer
 Step: TypeAlias = Given | Callable[[Request], Given]
+"""One step of a script: a block, several (calls in parallel), an ``Answer``, or a function of the request.
+
+A function returns one of the others. It is run in the server's thread, so it may wait for whatever the test needs.
+"""
 
 
 def fill_form(given: Any) -> Step:
-    """The tool that the request forces, else the first that it offers, is called with this input."""
+    """The tool that the request forces, else the first that it offers, is called with this input.
+
+    Args:
+        given: the input.
+    """
     return lambda request: call(request.forced_tool or request.tools[0], given)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from witness.api import Witness
 from witness.testing.messages_server import MessagesServer
-from witness.testing.scratch_town import make_town, supervised
+from witness.testing.towns import make_town, supervised
 
 
 @pytest.fixture

@@ -92,12 +92,21 @@ class MessagesServer:
         }
 
     def play(self, *steps: Step, kind: str = "main") -> None:
-        """Add steps to the end of the script of one kind of request."""
+        """Add steps to the end of the script of one kind of request.
+
+        Args:
+            steps: what is answered, in order.
+            kind: ``main``, ``subagent`` or ``judge``.
+        """
         with self._changed:
             self._scripts[kind].extend(steps)
 
     def of(self, kind: str = "main") -> list[Request]:
-        """The requests of that kind so far."""
+        """The requests of that kind so far.
+
+        Args:
+            kind: ``main``, ``subagent``, ``judge`` or ``side``.
+        """
         with self._changed:
             return [request for request in self.requests if request.kind == kind]
 
@@ -122,7 +131,16 @@ class MessagesServer:
                     raise TimeoutError(f"no such request within {timeout:g} s; these came:\n{seen}")
 
     def wait_for_count(self, count: int, kind: str = "main", timeout: float = 30.0) -> Request:
-        """The ``count``-th request of a kind (1 is the first), as ``wait_for``."""
+        """The ``count``-th request of a kind (1 is the first), as ``wait_for``.
+
+        Args:
+            count: which of them.
+            kind: as for ``of``.
+            timeout: seconds.
+
+        Raises:
+            TimeoutError: it did not come.
+        """
 
         def is_it(request: Request) -> bool:
             return [each for each in self.requests if each.kind == kind][count - 1 : count] == [request]
