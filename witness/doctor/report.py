@@ -1,4 +1,4 @@
-"""``gt doctor --bundle``: a report for whoever helps, without what is nobody else's business.
+"""``gt doctor --bundle``: a report for people who help, without what is nobody else's business.
 
 It holds versions, findings, settings that differ, the history's kinds and the ends of our own logs; no task, no
 message, no screen and nothing of a repository. What looks like a key, a home folder, a user's or a machine's name or
@@ -26,7 +26,7 @@ from witness.files import read_bytes
 from witness.journal import Journal
 from witness.version import __version__
 
-_LOGS = ("witness.log", "nursery.log", "cron.log")
+_LOGS = ("witness.log", "forkserver.log", "cron.log")
 _LOG_LINES, _EVENTS = 60, 100
 _LARGEST_LOG = 16 << 20
 # Settings whose value may be a secret, or a way to one.
