@@ -57,6 +57,8 @@ def _kind(town: ChaosTown, runs: set[str], words: str) -> str:
         return "sidecars" if words.split()[1].rpartition("/")[2] in runs else ""
     if str(town.base) not in words:
         return ""
+    if words.startswith("tmux "):
+        return ""  # its argument list names the first reaper that it started
     return "lookers" if words.startswith("gt-looker ") else "reapers" if "reaper.py" in words else ""
 
 
