@@ -49,6 +49,11 @@ class Components:
     runtime: Path | None = None
 
     @property
+    def mute(self) -> str:
+        """Why it can never speak; empty when it can."""
+        return _mute_reason(self)
+
+    @property
     def found(self) -> str:
         """What of the project it holds an agent to, in one line: rules with their files, paths in and out of scope."""
         counts = Counter(rule.source.rpartition(":")[0] or "its documents" for rule in self.material.rules)
@@ -135,7 +140,7 @@ def prospects(assignment: Assignment) -> tuple[str, str]:
     """
     parts = assemble(assignment)
     parts.judge.close()
-    return _mute_reason(parts), parts.found
+    return parts.mute, parts.found
 
 
 def _mute_reason(parts: Components) -> str:

@@ -29,6 +29,8 @@ _BEAT_SECONDS = 10.0
 
 # So many starts at one event, and none has judged it: fewer than make the Witness give a sidecar up.
 _STARTS = 3
+# Of a run's history; what a sidecar lacks is told when it starts.
+_HISTORY = 5_000
 
 
 class SidecarRunner:
@@ -67,8 +69,9 @@ class SidecarRunner:
         self._events = EventWatch(kind, assignment, position, judged)
         self._observer = self._parts.observer(assignment, self._journal, self._clock, aside=True)
         self._stack.callback(self._close)
-        if self._parts.lack and not self._journal.sidecars.get(run, assignment.name).lack:
-            self._journal.sidecars.set_lack(run, assignment.name, self._parts.lack)
+        if self._parts.mute != self._journal.sidecars.get(run, assignment.name).lack:
+            self._journal.sidecars.set_lack(run, assignment.name, self._parts.mute)
+        if self._parts.lack and not self._was_told(run, assignment.name, self._parts.lack):
             self._observer.note("sidecar-lacks", self._parts.lack)
         if not judged and (found := self._parts.found):
             self._observer.note("sidecar-found", found)
@@ -81,6 +84,10 @@ class SidecarRunner:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _was_told(self, run: str, name: str, lack: str) -> bool:
+        told = (event for event in self._journal.history(run, _HISTORY) if event.kind == "sidecar-lacks")
+        return any(event.member == name and event.data.get("reason") == lack for event in told)
 
     def _pass_over_what_ended_others(self) -> None:
         """Where several predecessors began at the same event and came no further, that event is not judged again.

@@ -11,6 +11,7 @@ import pytest
 
 from witness.cli import main
 from witness.config.town import Town
+from witness.state.reader import StateReader
 from witness.testing import make_town, supervised
 
 AGENT = shlex.join([sys.executable, "-c", "import signal; signal.pause()"])
@@ -103,3 +104,15 @@ def test_conventions_say_how_many_rules_they_found_and_where(town: Town, capsys:
         assert _spawn("--sidecars", "conventions") == 0
     assert "holds it to " in (told := capsys.readouterr().out)
     assert "in CONVENTIONS.md" in told
+
+
+def test_what_only_lacks_a_key_is_not_called_mute(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(town.root))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    with supervised(town) as witness:
+        assert _spawn("--sidecars", "conventions,scope") == 0
+        states = {each.name: each for each in StateReader(town, witness.journal).read().polecats[0].sidecars}
+        told = [event.data["reason"] for event in witness.journal.history() if event.kind == "sidecar-lacks"]
+    assert states["conventions"].mute == ""
+    assert "its issue lists no files" in states["scope"].mute
+    assert any("it runs on its rules alone" in each for each in told)

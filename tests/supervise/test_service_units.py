@@ -71,6 +71,7 @@ def test_the_systemd_unit_is_well_formed(tmp_path: Path) -> None:
     assert service["Restart"] == "always"
     assert (service["Type"], service["Delegate"], service["WatchdogSec"]) == ("notify", "yes", "120")
     assert parser["Unit"]["StartLimitIntervalSec"] == "0"
+    assert service["EnvironmentFile"] == "-%h/.config/gt-witness/environment"
     assert "enable-linger" in made.enable
     if analyze := shutil.which("systemd-analyze"):
         file = tmp_path / "x.service"
@@ -88,7 +89,7 @@ def test_what_the_systemd_unit_starts_is_a_witness(place: Place) -> None:
     made = service_units.unit(place.town, "systemd", place.work)
     lines = dict(line.split("=", 1) for line in made.text.splitlines() if line.startswith(("ExecStart", "WorkingDir")))
     environment = [
-        shlex.split(line.split("=", 1)[1])[0] for line in made.text.splitlines() if line.startswith("Environment")
+        shlex.split(line.split("=", 1)[1])[0] for line in made.text.splitlines() if line.startswith("Environment=")
     ]
     argv = ["env", "-i", *environment, *shlex.split(lines["ExecStart"])]
     child = subprocess.Popen(argv, cwd=lines["WorkingDirectory"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -116,6 +116,8 @@ def _systemd(town: Town, home: Path) -> Unit:
         "ExecStart=" + " ".join(map(quoted, _command("run"))),
         f"WorkingDirectory={str(town.root).replace('%', '%%')}",
         *(f"Environment={plain(f'{name}={value}')}" for name, value in _environment(town).items()),
+        # What a person wants it to have beside that; it need not be there.
+        "EnvironmentFile=-%h/.config/gt-witness/environment",
         "Restart=always",
         "RestartSec=1",
         # Polecats, sidecars and the tmux server outlive a restart of the Witness.

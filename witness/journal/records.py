@@ -300,7 +300,7 @@ class SidecarState:
 
     Args:
         position: the spool position after the last event that was judged, empty when none.
-        lack: what it does without, as it was told last.
+        lack: why it can never speak, as it found when it started; empty when it can.
         begun: the position at which the latest starts began.
         starts: how many starts in a row began there.
     """
