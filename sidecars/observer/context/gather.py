@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.observer.context import Context
-from sidecars.observer.context.files import find, read_front_matter, read_text, title, within
+from sidecars.observer.context.files import FrontMatter, find, read_front_matter, read_text, title, within
 from sidecars.observer.context.issue import add_issue
 from sidecars.observer.context.mcp_listing import describe_servers
 from sidecars.observer.context.project_names import offered
+from sidecars.syntax.languages import is_generated
 from sidecars.type_reader.sidecar_type import Rule, SidecarType
 from witness.assignment import Assignment
+from witness.errors import DeclarationError
 from witness.prompts import TEXT, parse, present
 
 _CODE = frozenset([".py", ".js", ".jsx", ".ts", ".tsx", ".go", ".rs", ".rb", ".java", ".kt", ".swift", ".php", ".sh"])
@@ -22,6 +24,8 @@ _NORMATIVE = re.compile(
     r"\b(MUST|SHALL|REQUIRED|must(?: not)?|shall(?: not)?|never|always|only|at most|at least|exactly)\b"
 )
 _SUMMARY_LINES = 80
+# Front matter, of whatever form.
+_FOREIGN_HEAD = re.compile(r"\A\ufeff?---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 # Where the polecat's prompt is, in the folder of its run.
 PROMPT_FILE = "prompt.xml"
 _LIBRARY = (".gt/blocks.xml", ".gt/blocks.md")
@@ -50,19 +54,29 @@ def gather(kind: SidecarType, assignment: Assignment) -> Context:
 
 
 def _add_argument(material: Context, assignment: Assignment) -> Context:
-    patterns = [part.strip() for part in assignment.argument.split(",") if part.strip()]
+    patterns = _parts(assignment.argument)
     workdir = Path(assignment.workdir)
     return _add_documents(material, find(patterns, workdir, wanted=True), workdir)
 
 
-def _add_documents(material: Context, paths: Iterable[Path], workdir: Path) -> Context:
+def _parts(argument: str) -> list[str]:
+    """The files or globs of an argument: between commas, with or without the backslash of a list of sidecars."""
+    return [part.strip() for part in argument.replace("\\,", ",").split(",") if part.strip()]
+
+
+def _add_documents(material: Context, paths: Iterable[Path], workdir: Path, *, lenient: bool = False) -> Context:
     known = {name for name, _ in material.documents}
     for path in paths:
         name = title(path, workdir)
         if name in known:
             continue
         text = read_text(path)
-        front = read_front_matter(text, str(path))
+        try:
+            front = read_front_matter(text, str(path))
+        except DeclarationError:
+            if not lenient:
+                raise
+            front = FrontMatter({}, (), _FOREIGN_HEAD.sub("", text))  # another program's, and not ours to complain of
         documents = [(name, front.body.strip())]
         if path.suffix in _CODE:
             material = replace(material, names={**offered(name, front.body), **material.names})
@@ -95,20 +109,24 @@ def summarise(text: str, first: int = 1) -> str:
 def _add_conventions(material: Context, assignment: Assignment) -> Context:
     """The project's guides, the argument's documents among them, and its linters' configuration, as rules too."""
     from sidecars.observer.conventions.linters import CONFIGURATIONS, read_configuration
-    from sidecars.observer.conventions.reader import GUIDES, distinct, read_guide
+    from sidecars.observer.conventions.reader import GUIDES, distinct, guide_body, read_guide, with_imported
 
     workdir = Path(assignment.workdir)
-    named = [part.strip() for part in assignment.argument.split(",") if part.strip()]
+    own = find(_parts(assignment.argument), workdir, wanted=True)
+    guides = dict.fromkeys([*own, *with_imported(find(GUIDES, workdir, wanted=False), workdir)])
+    material = _add_documents(material, own, workdir)
     rules: list[Rule] = []
-    own = {title(path, workdir) for path in find(named, workdir, wanted=True)}
-    guides = [*find(named, workdir, wanted=True), *find(GUIDES, workdir, wanted=False)]
-    material = _add_documents(material, dict.fromkeys(guides), workdir)
-    for path in dict.fromkeys(guides):
+    for path in guides:
         name = title(path, workdir)
-        if path.suffix.lower() in ("", ".md", ".mdc", ".txt", ".rst", ".adoc") or name in own:
+        if is_generated(name):
+            continue
+        if path not in own:
+            material = _add_documents(material, [path], workdir, lenient=True)
+        if path in own or path.suffix.lower() in ("", ".md", ".mdc", ".txt", ".rst", ".adoc"):
             text = read_text(path)
-            body = read_front_matter(text, str(path)).body
-            rules += read_guide(body, name, 1 + text.count("\n") - body.count("\n"))
+            body, only = guide_body(text)
+            found = read_guide(body, name, 1 + text.count("\n") - body.count("\n"))
+            rules += [replace(rule, within=rule.within or only) for rule in found]
     for path in find(CONFIGURATIONS, workdir, wanted=False):
         rules += read_configuration(read_text(path), title(path, workdir))
     return replace(material, rules=(*material.rules, *distinct(rules)))
@@ -125,7 +143,7 @@ def _add_prompt(material: Context, assignment: Assignment) -> Context:
     if prompt.is_file():
         material = replace(material, blocks=present(read_text(prompt)))
     workdir = Path(assignment.workdir)
-    patterns = [part.strip() for part in assignment.argument.split(",") if part.strip()]
+    patterns = _parts(assignment.argument)
     library: dict[str, str] = {}
     sources: dict[str, str] = {}
     for path in find(patterns, workdir, wanted=True) or find(_LIBRARY, workdir, wanted=False):

@@ -80,7 +80,7 @@ _ARTICLES = (
 )
 # "outside of X", "except in X", "but not in X": X is excepted. "in X", "under X": it holds there alone.
 _EXCEPT = re.compile(
-    rf"\b(?:outside(?:\s+of)?|except(?:\s+(?:for|in|inside|within|under|from))*|but\s+(?:not\s+)?(?:in|for|from)|other\s+than(?:\s+in)?|apart\s+from(?:\s+in)?|aside\s+from(?:\s+in)?|excluding|save\s+for|unless(?:\s+it\s+is)?\s+in|only\s+(?:allowed\s+|permitted\s+|used\s+|ok\s+|fine\s+)?(?:in|inside|within)|belongs?\s+(?:only\s+)?in)\s+{_ARTICLES}(?=\S)",
+    rf"\b(?:outside(?:\s+of)?|except(?:\s+(?:for|in|inside|within|under|from))*|but\s+(?:not\s+)?(?:in|for|from)|other\s+than(?:\s+in)?|apart\s+from(?:\s+in)?|aside\s+from(?:\s+in)?|excluding|save\s+for|unless(?:\s+it\s+is)?\s+in|only\s+(?:be\s+)?(?:\w+\s+){{0,2}}(?:in|inside|within|from|under)|belongs?\s+(?:only\s+)?in)\s+{_ARTICLES}(?=\S)",
     re.IGNORECASE,
 )
 _ONLY = re.compile(
@@ -93,7 +93,21 @@ _NOWHERE = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"(?:\w+\s+){0,3}(?:code|modules?|packages?|files?|folder|directory)?\s*\(?(?=`)", re.IGNORECASE)
-_MORE = re.compile(r"\s*(?:,|and|or|,\s*and|,\s*or|/|&)\s+(?:in\s+|the\s+)*(?=`)", re.I)
+_MORE = re.compile(r"\s*(?:,\s*(?:and|or)|,|and|or|/|&)\s+(?:in\s+|the\s+)*(?=[`\w])", re.I)
+# "Only there": what stands before it is the exception.
+_ELSEWHERE = re.compile(
+    r"\b(?:any|every)where\s+else\b|\belsewhere\b|\boutside\s+(?:of\s+)?(?:it|that|there|them)\b|`\s+only\b",
+    re.IGNORECASE,
+)
+# "`domain/` must not import …": the place is what the sentence is about.
+_SUBJECT = re.compile(
+    r"\W*(?:(?:code|files?|modules?|everything|anything)\s+(?:in|under|below)\s+)?(?=`)", re.IGNORECASE
+)
+_IS_TOLD = re.compile(
+    r"(?:\s+(?:package|layer|module|folder|directory|code|files?))?\s+(?:must|should|may|can|cannot|do|does|never|is\s+not\s+allowed\s+to)\b"
+    r"(?:\s+(?:not|never|n['’]t|only))?\s+(?:import|depend|use|call|know|reference|contain|log|print|access|touch\s+the|throw|raise|have)\b",
+    re.IGNORECASE,
+)
 _A_FILE = re.compile(r"[\w./-]*\.\w{1,5}")
 _TURN = re.compile(
     r"[^.;,]{0,40}[,;]\s*(?:and\s+)?(?:never|no|not(?!\s+even)|instead|do\s+not|don['’]t)\b", re.IGNORECASE
@@ -159,7 +173,8 @@ def places_of(sentence: Sentence) -> Places:
     text = sentence.text
     found = _Spots(text)
     found.read(_EXCEPT, excepts=True)
-    found.read(_ONLY, excepts=False)
+    found.read(_ONLY, excepts=_ELSEWHERE.search(text) is not None)
+    found.read_subject()
     for library in _LIBRARY.finditer(text):
         if not found.holds(library.start()):
             found.spots.append(library.span())
@@ -191,6 +206,15 @@ class _Spots:
         """Whether a position lies within a place that was read."""
         return any(start <= at < end for start, end in self.spots)
 
+    def read_subject(self) -> None:
+        """Read the place that the sentence begins with, where it is told what must not be done there."""
+        found = _SUBJECT.match(self._text)
+        if found and found.end() in self._marks and not self.holds(found.end()):
+            end, inner = self._marks[found.end()]
+            if (named := _globs(inner)) and _IS_TOLD.match(self._text, end):
+                self.only += named
+                self.spots.append((found.start(), end))
+
     def read(self, expression: re.Pattern[str], *, excepts: bool) -> None:
         """Read the places behind a preposition."""
         for found in expression.finditer(self._text):
@@ -213,12 +237,11 @@ class _Spots:
 def _named(text: str, at: int, marks: Mapping[int, tuple[int, str]]) -> tuple[tuple[str, ...], int]:
     """The globs of the place that is named at a position, and where its name ends; nothing when it is none."""
     rest = text[at:]
-    for words, globs in _KNOWN.items():
-        if found := re.match(rf"(?:{words})(?![\w`-])(?:\s*\(?(?=`))?", rest, re.I):
-            end = at + found.end()
-            if end in marks and (named := _globs(marks[end][1])):
-                return _further(text, marks[end][0], marks, named)
-            return _further(text, end, marks, globs)
+    globs, end = _known(text, at)
+    if globs:
+        if end in marks and (named := _globs(marks[end][1])):
+            return _further(text, marks[end][0], marks, named)
+        return _further(text, end, marks, globs)
     if found := _NAMED.match(rest):
         end = at + found.end()
         if end in marks and (named := _globs(marks[end][1])):
@@ -234,12 +257,24 @@ def _named(text: str, at: int, marks: Mapping[int, tuple[int, str]]) -> tuple[tu
 def _further(
     text: str, end: int, marks: Mapping[int, tuple[int, str]], globs: tuple[str, ...]
 ) -> tuple[tuple[str, ...], int]:
-    while (found := _MORE.match(text, end)) and found.end() in marks:
-        stop, inner = marks[found.end()]
-        if not (more := _globs(inner)):
+    while found := _MORE.match(text, end):
+        if found.end() in marks:
+            stop, inner = marks[found.end()]
+            more = _globs(inner)
+        else:
+            more, stop = _known(text, found.end())
+        if not more:
             break
         globs, end = (*globs, *more), stop
     return globs, end
+
+
+def _known(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    """The globs of a place that is named by a word: ``tests``, ``scripts``; and where the word ends."""
+    for words, globs in _KNOWN.items():
+        if found := re.compile(rf"(?:{words})(?![\w`-])(?:\s*\(?(?=`))?", re.IGNORECASE).match(text, at):
+            return globs, found.end()
+    return (), at
 
 
 def _globs(path: str) -> tuple[str, ...]:

@@ -24,6 +24,9 @@ OPEN: Polarity = "open"
 _POLARITIES: dict[str, Polarity] = {each: each for each in (FORBIDS, ALLOWS, ASKS, OPEN)}
 _SIGNS = re.compile(r"^\W*?(?:(❌|🚫|⛔|✗|✘|🛑|👎|❎)|(✅|✔|☑|👍|✓|🟢))")
 
+# An imperative with its thing, as an item of a list of what must not be done.
+_FEW = 3
+
 _Cue = tuple[re.Pattern[str], Polarity | None]
 
 
@@ -82,13 +85,16 @@ def of_label(text: str) -> Polarity | None:
     return next((polarity for pattern, polarity in _cues().labels if pattern.search(text)), None)
 
 
-def polarity_of(text: str, start: int, end: int, around: Polarity | None = None) -> Polarity | None:
+def polarity_of(
+    text: str, start: int, end: int, around: Polarity | None = None, *, first: bool = False
+) -> Polarity | None:
     """What a sentence says of the thing that stands at ``start`` to ``end``.
 
     Args:
         text: the sentence, with what is in backquotes blanked if it is not the thing itself.
         start, end: where it names the thing; the words that name it may hold the cue themselves.
         around: what stands above the sentence, where it has no word of its own.
+        first: nothing of its paragraph stands before it.
     """
     cues = _cues()
     if cues.hedged.search(text):
@@ -96,13 +102,14 @@ def polarity_of(text: str, start: int, end: int, around: Polarity | None = None)
     if (cleared := cues.cleared.match(text)) and start < cleared.end(1):
         return FORBIDS
     before, after = text[:start], text[end:]
-    for pattern, polarity in cues.answers:
-        if pattern.match(after):
-            return polarity
+    if answer := next((polarity for pattern, polarity in cues.answers if pattern.match(after)), None):
+        return answer
     if turn := cues.turns.search(after):
         after = after[: turn.start()]
     found_before, ahead = _nearest_before(before, cues)
     behind = _nearest_behind(after, cues)
+    if first and around == FORBIDS and ahead == ASKS and len(before.split()) <= _FEW:
+        ahead = FORBIDS  # "Don't: use X"
     if found_before and ahead not in (ASKS, OPEN):
         return None if ahead == FORBIDS and cues.weak.search(before) else ahead
     if behind is not None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
+from sidecars.observer.context.files import read_text
+from sidecars.observer.conventions.held import braces
 from sidecars.observer.conventions.places import Places
 from sidecars.observer.conventions.polarity import ALLOWS
 from sidecars.observer.conventions.sentences import sentences
@@ -13,15 +17,58 @@ from sidecars.observer.conventions.statements import Said, said_in
 from sidecars.type_reader.sidecar_type import Rule
 
 # Where projects write down how they work.
+_NAMES = ("CLAUDE.md", "AGENTS.md", "CONVENTIONS.md", "CONTRIBUTING.md", "STYLE.md", "STYLEGUIDE.md", "GEMINI.md")
 GUIDES = (
-    "CONVENTIONS.md", "CONTRIBUTING.md", "CLAUDE.md", "AGENTS.md", "GEMINI.md", "STYLE.md", "STYLEGUIDE.md",
-    ".claude/CLAUDE.md", "docs/CONVENTIONS.md", "docs/conventions.md", "docs/CONTRIBUTING.md", "docs/contributing.md",
-    "docs/style.md", "docs/STYLE.md", ".github/CONTRIBUTING.md", ".github/copilot-instructions.md", ".cursorrules",
-    ".cursor/rules/*.md*", ".windsurfrules", "CONTRIBUTING.rst", "CONTRIBUTING", "HACKING.md",
+    *_NAMES, *map(str.lower, _NAMES), *(f"docs/{name}" for name in (*_NAMES, *map(str.lower, _NAMES))),
+    "AGENT.md", "CLAUDE.local.md", "QWEN.md", "WARP.md", "CODING_STYLE.md", "CODE_STYLE.md", "STYLE_GUIDE.md",
+    "HACKING.md", "DEVELOPMENT.md", "GUIDELINES.md", "CODING_GUIDELINES.md", "docs/*style*.md", "docs/*conventions*.md",
+    "docs/*guidelines*.md", ".claude/CLAUDE.md", ".claude/rules/**/*.md", ".github/CONTRIBUTING.md",
+    ".github/copilot-instructions.md", ".github/instructions/*.md", ".cursorrules", ".cursor/rules/**/*.md*",
+    ".windsurfrules", ".windsurf/rules/*.md", ".clinerules", ".clinerules/*.md", ".roo/rules/*.md",
+    ".junie/guidelines.md", ".kiro/steering/*.md", "CONTRIBUTING.rst", "CONTRIBUTING", "*/CLAUDE.md", "*/AGENTS.md",
+    "*/*/CLAUDE.md", "*/*/AGENTS.md",
 )  # fmt: skip
+# Clients take up a file that a guide of theirs names by @.
+_IMPORT = re.compile(r"(?:^|(?<=\s))@((?:[\w.-]+/)*[\w.-]+\.(?:md|mdc|txt))\b", re.MULTILINE)
+_MOST_IMPORTED = 30
+_HEAD = re.compile(r"\A\ufeff?---[ \t]*\n((?:.*\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+# For which files clients give a guide to the agent.
+_FOR_FILES = re.compile(
+    r"^(?:globs|paths|applyTo|fileMatchPattern)[ \t]*:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE
+)
 _QUOTE = 180
 # Package managers by their names in the vocabulary.
 _MANAGERS = frozenset(["no-npm", "no-yarn", "no-pnpm", "no-bun", "no-pip", "no-poetry", "no-pipenv"])
+
+
+def guide_body(text: str) -> tuple[str, tuple[str, ...]]:
+    """A guide without its front matter, and the globs of the files for which its front matter says that it is.
+
+    The front matter is read by its lines: what clients take there (``globs: *.ts``) is often no YAML.
+    """
+    head = _HEAD.match(text)
+    if head is None:
+        return text, ()
+    named = _FOR_FILES.search(head[1])
+    words = re.findall(r"(?:\{[^}\n]*\}|[^\s,\[\]\"'{])+", named[1]) if named else []
+    globs = tuple(each for word in words if word != "-" for each in braces(word))
+    return text[head.end() :], () if "**" in globs or "**/*" in globs else globs
+
+
+def with_imported(paths: Iterable[Path], workdir: Path) -> list[Path]:
+    """Guides, and the project's files that they take up by ``@docs/style.md``."""
+    found = dict.fromkeys(paths)
+    waiting = list(found)
+    while waiting and len(found) < len(GUIDES) + _MOST_IMPORTED:
+        path = waiting.pop(0)
+        if path.suffix.lower() != ".md":
+            continue
+        for named in _IMPORT.findall(read_text(path)):
+            for place in (path.parent / named, workdir / named):
+                if place not in found and place.is_file() and place.resolve().is_relative_to(workdir.resolve()):
+                    found[place] = None
+                    waiting.append(place)
+    return list(found)
 
 
 def read_guide(text: str, title: str, first: int = 1) -> tuple[Rule, ...]:

@@ -12,6 +12,7 @@ _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _UNDERLINE = re.compile(r"^\s{0,3}(=+|-{3,})\s*$")
 _ITEM = re.compile(r"^(\s*)(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
+_SIGNED = re.compile(r"^(\s*)(.*)$")
 _STRUCK = re.compile(r"~~.+?~~", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -126,7 +127,7 @@ class _Reading:
 
     def _words(self, number: int, line: str) -> Iterator[Sentence]:
         self.columns = []
-        item = _ITEM.match(line)
+        item = _ITEM.match(line) or (_SIGNED.match(line) if of_sign(line) else None)
         if item:
             yield from self.finished()
         text = item[2] if item else line.strip()

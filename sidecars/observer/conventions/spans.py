@@ -19,6 +19,11 @@ _READ = re.compile(r"\b(?:read|open|look|print|cat|show|access)\w*\b", re.I)
 _COMMIT = re.compile(r"\b(?:commit|check\w*\s+in|stage|git\s+add|version\s+control|push)\w*\b", re.I)
 _RUN = re.compile(r"\b(?:run|running|execute|invoke|call|command|use|through|with|via|type|start|launch)\w*\b", re.I)
 _NEW_FILES = re.compile(r"\b(?:new|any|no)\s+(?:new\s+)?files?\b", re.IGNORECASE)
+_IMPORTING = re.compile(
+    r"\bimport(?:s|ed|ing)?\s+(?:(?:anything|code|directly|things|modules?)\s+)*(?:from\s+)?(?:(?:the|our|any)\s+)?"
+    r"(?:`[^`]+`\s*(?:,|or|and|,\s*or)\s*)*$|\bdepend(?:s|ing)?\s+(?:up)?on\s+$",
+    re.IGNORECASE,
+)
 _MADE = re.compile(r"\b(?:new\s+)?(?:file|module|create|add|no|name)\w*\b", re.IGNORECASE)
 _EXISTING = re.compile(r"\b(?:existing|old|applied|published|released|merged|committed)\b", re.I)
 _DIRECTIVE = re.compile(
@@ -27,7 +32,7 @@ _DIRECTIVE = re.compile(
     r"noinspection|NOSONAR|webpackIgnore|phpcs|swiftlint|shellcheck)\b[\w:/ -]*"
 )
 _PATH = re.compile(
-    r"~?[\w.@*-]*/[\w./@*{}-]*|\.[\w.-]+|\*?[\w.-]*\.(?:py|pyi|js|jsx|mjs|ts|tsx|json|lock|toml|ya?ml|md|sql|css|scss|html|go|rs|rb|java|kt|sh|env|txt|cfg|ini|sum|mod|xml|proto|graphql|snap|pem|key|db|sqlite|csv|log|ipynb)|Makefile|Dockerfile|CHANGELOG|Gemfile|go\.mod"
+    r"(?!process\.env|import\.meta\.env)(?:~?[\w.@*-]*/[\w./@*{}-]*|\.[\w.-]+|\*?[\w.-]*\.(?:py|pyi|js|jsx|mjs|ts|tsx|json|lock|toml|ya?ml|md|sql|css|scss|html|go|rs|rb|java|kt|sh|env|txt|cfg|ini|sum|mod|xml|proto|graphql|snap|pem|key|db|sqlite|csv|log|ipynb)|Makefile|Dockerfile|CHANGELOG|Gemfile|go\.mod)"
 )
 _NAME = re.compile(r"@?[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*(?:!|\(\.{0,3}\))?|\.[A-Za-z_]\w*\(\)?\)?")
 _IMPORT = re.compile(r"(?:from\s+([\w.]+)\s+)?import\s+([\w.*]+)")
@@ -88,6 +93,8 @@ def rules_of_span(inner: str, sentence: str, start: int, end: int) -> Found | No
     name = re.sub(r"\W+", "-", text).strip("-").lower() or "sign"
     if found := _command(text, sentence):
         return Found(name, found, "ran")
+    if _IMPORTING.search(sentence[:start]) and re.fullmatch(r"@?[\w.-]*(?:[/.:]+[\w*.-]+)*/?\*{0,2}", text):
+        return Found(name, imports_of(re.sub(r"/?\*{0,2}$", "", text) or text), f"imports {shown}")
     if _PATH.fullmatch(text) and not _DIRECTIVE.fullmatch(text):
         rules = _path(text, sentence)
         what = "{done}" if rules and not rules[0].runs else "names it"

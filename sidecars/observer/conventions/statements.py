@@ -19,7 +19,8 @@ from sidecars.type_reader.sidecar_type import Rule
 
 _LONGEST = 1_500
 _TESTS = re.compile(r"\btests?\b|\bspecs?\b|\bfixtures?\b", re.IGNORECASE)
-_BARE = re.compile(r"\b(?:without|unless|only\s+with|no\s+bare|no\s+naked)\b", re.IGNORECASE)
+_BARE = re.compile(r"\b(?:without|unless|only\s+with|bare|naked|blanket|unexplained|plain)\b", re.IGNORECASE)
+_BARE_IS = re.compile(r"\b(?:bare|naked|blanket|unexplained|plain|unqualified)\W*$", re.IGNORECASE)
 _CHOICE = re.compile(r"\b(?:or|either)\b", re.IGNORECASE)
 # Whose consent is asked for: the agent has not got it when it acts by itself.
 _CONSENT = re.compile(
@@ -54,9 +55,17 @@ _ASKED_FOR = re.compile(
 # A place or a purpose that is none of those known: it is forbidden there, and nobody here can tell where that is.
 _PURPOSE = re.compile(
     r"^[`'\")\]]*\s*(?:calls?|statements?|types?|comments?|usages?|blocks?|expressions?|keywords?|functions?|methods?|clauses?)?\s*"
-    r"(?:in|inside|on|onto|from|for|at|within|during|to|with|by|as|under|over|of|between|across|into|per|near|around|inline|longer|that|which|whose|other|deeper)\b",
+    r"(?:in|inside|on|onto|from|for|at|within|during|to|with|by|as|under|over|of|between|across|into|per|near|around|against|inline|longer|that|which|whose|other|deeper)\b",
     re.IGNORECASE,
 )
+# What it is always done for.
+_WAY_ROUND = re.compile(
+    r"^[`'\")\]]*\s*(?:comments?\s+)?(?:just\s+)?to\s+(?:silence|suppress|bypass|hide|get\s+(?:a)?round|work\s+around|fix|skip|"
+    r"ignore|shut|make|circumvent|avoid|quiet|debug|disable)\b|^[`'\")\]]*\s*(?:for\s+debugging|as\s+a\s+(?:work-?around|shortcut|quick\s+fix))\b",
+    re.IGNORECASE,
+)
+# What is said of the sentence before holds for this one.
+_LIKEWISE = re.compile(r"\W*(?:so\s+(?:is|are|does|do)|(?:the\s+)?same\b|likewise|ditto|neither|nor)\b", re.IGNORECASE)
 _PRONOUN = re.compile(
     r"\b(?:(?:do\s+not|don['’]?t|never|must\s+not|must\s+never|should\s+not|nobody)\s+(?:\w+ly\s+)?(?:edit|change|touch|modify|alter|write|hand-edit|patch|commit|delete|rename|remove)s?\s+(?:to\s+)?(?:them|it|these|those|this)\b|\b(?:they|it)\s+(?:must|should|may|are|is)\s+(?:never|not)\b)",
     re.IGNORECASE,
@@ -89,13 +98,22 @@ def said_in(sentence: Sentence) -> Iterator[Said]:
     text = sentence.text
     if not text or len(text) > _LONGEST or text.endswith("?"):
         return
+    if sentence.around is None and sentence.before and _LIKEWISE.match(text):
+        before = sentence.before
+        around = polarity_of(before, 0, 0) or polarity_of(before, len(before), len(before))
+        sentence = replace(sentence, around=around)
     places = places_of(sentence)
+    marks = spans(text)
     taken: list[tuple[int, int]] = []
     for concern in vocabulary():
         for found in concern.words.finditer(text) if concern.words else ():
             start, end = found.span()
             if end == start or any(begin <= start < stop for begin, stop in places.spots):
                 continue
+            if concern.program and _is_part(text, start, end, marks):
+                continue
+            if concern.reference and re.match(concern.reference, text[start : start + 40]):
+                continue  # "`TODO(name)` is fine" says nothing of a bare one
             told = _of_concern(concern, sentence, found, places)
             if told is not None:
                 taken.append((start, end))
@@ -107,6 +125,12 @@ def said_in(sentence: Sentence) -> Iterator[Said]:
     yield from _of_spans(sentence, places, [*taken, *places.spots])
     if _PRONOUN.search(text) and sentence.before:
         yield from _of_pronoun(sentence, places)
+
+
+def _is_part(text: str, start: int, end: int, marks: list[tuple[int, int, str]]) -> bool:
+    """Whether a program is named as a part of a longer command in backquotes: that command is what is meant."""
+    words = len(text[start:end].replace("`", " ").split())
+    return any(a <= start < b and len(inner.split()) > words for a, b, inner in marks)
 
 
 def _of_spans(sentence: Sentence, places: Places, taken: list[tuple[int, int]]) -> Iterator[Said]:
@@ -166,7 +190,7 @@ def _unmarked(text: str) -> list[tuple[int, int, str]]:
 
 def _polarity(sentence: Sentence, start: int, end: int) -> Polarity | None:
     text = blanked(sentence.text, [(a, b) for a, b, _ in spans(sentence.text) if not (a < end and start < b)])
-    return polarity_of(text, start, end, sentence.around)
+    return polarity_of(text, start, end, sentence.around, first=not sentence.before)
 
 
 def _of_concern(concern: Concern, sentence: Sentence, found: re.Match[str], places: Places) -> Said | None:
@@ -179,7 +203,7 @@ def _of_concern(concern: Concern, sentence: Sentence, found: re.Match[str], plac
     # The words may hold the cue themselves: "name the exception", "never sleep".
     if polarity is None and concern.when == FORBIDS and sentence.around is None:
         polarity = _polarity(sentence, end, end)
-    if polarity != ALLOWS and _wants_reference(concern, sentence.text, end):
+    if polarity != ALLOWS and _wants_reference(concern, sentence.text, found.start(), end):
         wanted = tuple(replace(rule, unless=concern.reference) for rule in rules)
         return replace(said, rules=wanted, what="has one without a reference")
     if concern.when == ASKS:
@@ -215,8 +239,10 @@ def _is_meant(concern: Concern, sentence: Sentence, places: Places) -> bool:
     return not (concern.not_about and concern.not_about.search(sentence.text))
 
 
-def _wants_reference(concern: Concern, text: str, end: int) -> bool:
+def _wants_reference(concern: Concern, text: str, start: int, end: int) -> bool:
     """Whether a note may stay if it names a ticket: "a TODO carries a ticket", "no TODO without an issue"."""
+    if concern.reference and _BARE_IS.search(text[:start]):
+        return True
     if not concern.reference or not _REFERENCE.search(text):
         return False
     return _NEEDS.search(text[end:]) is not None or _BARE.search(text) is not None
@@ -291,8 +317,8 @@ def _unconditional(sentence: Sentence, end: int, places: Places, *, consent: boo
 
 def _elsewhere(sentence: Sentence, end: int, places: Places) -> bool:
     """Whether a place or purpose follows that nobody here knows."""
-    text = blanked(sentence.text, places.spots)
-    return _PURPOSE.match(text[end:]) is not None
+    rest = blanked(sentence.text, places.spots)[end:]
+    return _PURPOSE.match(rest) is not None and _WAY_ROUND.match(rest) is None
 
 
 def _filled(what: str, found: re.Match[str]) -> str:
