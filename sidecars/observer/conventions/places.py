@@ -80,7 +80,7 @@ _ARTICLES = (
 )
 # "outside of X", "except in X", "but not in X": X is excepted. "in X", "under X": it holds there alone.
 _EXCEPT = re.compile(
-    rf"\b(?:outside(?:\s+of)?|except(?:\s+(?:for|in|inside|within|under|from))*|but\s+(?:not\s+)?(?:in|for|from)|other\s+than(?:\s+in)?|apart\s+from(?:\s+in)?|aside\s+from(?:\s+in)?|excluding|save\s+for|unless(?:\s+it\s+is)?\s+in|only\s+(?:be\s+)?(?:\w+\s+){{0,2}}(?:in|inside|within|from|under)|belongs?\s+(?:only\s+)?in)\s+{_ARTICLES}(?=\S)",
+    rf"\b(?:outside(?:\s+of)?|except(?:\s+(?:for|in|inside|within|under|from))*|but\s+(?:not\s+)?(?:in|for|from)|other\s+than(?:\s+in)?|apart\s+from(?:\s+in)?|aside\s+from(?:\s+in)?|excluding|save\s+for|unless(?:\s+it\s+is)?\s+in|only\s+(?:be\s+)?(?:\w+\s+){{0,2}}(?:in|inside|within|from|under)|belongs?\s+(?:only\s+)?in|reserved\s+for)\s+{_ARTICLES}(?=\S)",
     re.IGNORECASE,
 )
 _ONLY = re.compile(
@@ -101,7 +101,8 @@ _ELSEWHERE = re.compile(
 )
 # "`domain/` must not import …": the place is what the sentence is about.
 _SUBJECT = re.compile(
-    r"\W*(?:(?:code|files?|modules?|everything|anything)\s+(?:in|under|below)\s+)?(?=`)", re.IGNORECASE
+    r"\W*(only\s+)?(?:(?:the\s+)?(?:code|files?|modules?|everything|anything)\s+(?:in|under|below)\s+)?(?=`)",
+    re.IGNORECASE,
 )
 _IS_TOLD = re.compile(
     r"(?:\s+(?:package|layer|module|folder|directory|code|files?))?\s+(?:must|should|may|can|cannot|do|does|never|is\s+not\s+allowed\s+to)\b"
@@ -212,7 +213,7 @@ class _Spots:
         if found and found.end() in self._marks and not self.holds(found.end()):
             end, inner = self._marks[found.end()]
             if (named := _globs(inner)) and _IS_TOLD.match(self._text, end):
-                self.only += named
+                (self.but if found[1] else self.only).extend(named)
                 self.spots.append((found.start(), end))
 
     def read(self, expression: re.Pattern[str], *, excepts: bool) -> None:

@@ -20,7 +20,7 @@ _EMPHASIS = re.compile(r"(?<![\w`])(\*\*|__|\*|_)(?=\S)(.+?)(?<=\S)\1(?![\w`])")
 _SPAN = re.compile(r"``\s*(.+?)\s*``|`([^`\n]+)`")
 # A full stop, or what else ends a statement: what follows has a cue of its own.
 _ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(“*_~#@-])|;\s+|\s+[–—]\s+|(?<=\.)\s+(?=[a-z]+\b)")
-_LABEL = re.compile(r"^\W*([^:`|.]{1,40}):\s*$")
+_LABEL = re.compile(r"^\W*([^:`|.]{1,40}):\W*$|^\s*(?:\*\*|__)([^:`|.*]{1,40})(?:\*\*|__)\s*$")
 _MOST = 2_000
 
 
@@ -137,7 +137,7 @@ class _Reading:
                 self.label = None
         self.paragraph.append(text)
         if found := _LABEL.match(text):
-            self.label = of_label(found[1]) or (self.label if item else None)
+            self.label = of_label(found[1] or found[2]) or (self.label if item else None)
 
 
 def _split(paragraph: list[str], line: int, around: Polarity | None, headings: tuple[str, ...]) -> Iterator[Sentence]:

@@ -25,9 +25,10 @@ _IMPORTING = re.compile(
     re.IGNORECASE,
 )
 _MADE = re.compile(r"\b(?:new\s+)?(?:file|module|create|add|no|name)\w*\b", re.IGNORECASE)
+_A_FOLDER = re.compile(r"\b(?:creat|add|mak|introduc)\w*\s+(?:an?\s+|new\s+|any\s+|another\s+)*`[^`]+/`", re.IGNORECASE)
 _EXISTING = re.compile(r"\b(?:existing|old|applied|published|released|merged|committed)\b", re.I)
 _DIRECTIVE = re.compile(
-    r"(?:#|//|/\*|--|<!--)\s*\S.*|@ts-[\w-]+|eslint-[\w/-]+|(?:tslint|pylint|rubocop|"
+    r"(?:#(?!\[)|//|/\*|--|<!--)\s*\S.*|@ts-[\w-]+|eslint-[\w/-]+|(?:tslint|pylint|rubocop|"
     r"istanbul|c8|v8|prettier|biome|coverage|mypy|pyright|ruff|stylelint|nolint|nosec|"
     r"noinspection|NOSONAR|webpackIgnore|phpcs|swiftlint|shellcheck)\b[\w:/ -]*"
 )
@@ -221,7 +222,7 @@ def _path(text: str, sentence: str) -> tuple[Rule, ...]:
         )
     if re.search(r"\b(?:to|into|in|from)\s+`[^`]*" + re.escape(text), sentence):
         return (rule_for(creates=(path,)),) if _NEW_FILES.search(sentence) else ()
-    if _MADE.search(sentence) and not path.endswith("/"):
+    if _MADE.search(sentence) and (not path.endswith("/") or _A_FOLDER.search(sentence)):
         return (rule_for(creates=(path,)),)
     return (rule_for(opens=(path,)),) if _READ.search(sentence) else ()
 
@@ -255,7 +256,8 @@ def rules_of_code(text: str) -> tuple[Rule, ...]:
         if called:
             return (rule_for(writes=("**",), code=rf"{before}{escaped}\s*\("),)
         if base in _KEYWORDS or not base.islower():
-            return (rule_for(writes=("**",), code=rf"{before}{escaped}\b(?!\s*[:=][^=])"),)
+            anywhere = r"(?<![\w$@])" if not base.islower() and not base[0].isupper() else before  # a method's, too
+            return (rule_for(writes=("**",), code=rf"{anywhere}{escaped}\b(?!\s*[:=][^=])"),)
         return (*imports_of(base), rule_for(writes=("**",), code=rf"{before}{escaped}\s*\("))
     head, last = r"\.".join(map(re.escape, parts[:-1])), re.escape(parts[-1])
     end = r"\s*\(" if called else r"\b"

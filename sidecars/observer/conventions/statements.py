@@ -55,7 +55,8 @@ _ASKED_FOR = re.compile(
 # A place or a purpose that is none of those known: it is forbidden there, and nobody here can tell where that is.
 _PURPOSE = re.compile(
     r"^[`'\")\]]*\s*(?:calls?|statements?|types?|comments?|usages?|blocks?|expressions?|keywords?|functions?|methods?|clauses?)?\s*"
-    r"(?:in|inside|on|onto|from|for|at|within|during|to|with|by|as|under|over|of|between|across|into|per|near|around|against|inline|longer|that|which|whose|other|deeper)\b",
+    r"(?:in|inside|on|onto|from|for|at|within|during|to|with|by|as|under|over|of|between|across|into|per|near|around|against|inline|longer|that|which|whose|other|deeper|"
+    r"(?:global|local|blind|needless|unnecessari|casual|excessive|gratuitous|light)ly|system-?wide)\b",
     re.IGNORECASE,
 )
 # What it is always done for.
@@ -64,6 +65,8 @@ _WAY_ROUND = re.compile(
     r"ignore|shut|make|circumvent|avoid|quiet|debug|disable)\b|^[`'\")\]]*\s*(?:for\s+debugging|as\s+a\s+(?:work-?around|shortcut|quick\s+fix))\b",
     re.IGNORECASE,
 )
+# "Only X may …": whoever is no X must not.
+_ONLY_WHO = re.compile(r"\W*only\s.*?\b(?:may|can|should|must|(?:is|are)\s+allowed\s+to)\b", re.IGNORECASE)
 # What is said of the sentence before holds for this one.
 _LIKEWISE = re.compile(r"\W*(?:so\s+(?:is|are|does|do)|(?:the\s+)?same\b|likewise|ditto|neither|nor)\b", re.IGNORECASE)
 _PRONOUN = re.compile(
@@ -103,6 +106,8 @@ def said_in(sentence: Sentence) -> Iterator[Said]:
         around = polarity_of(before, 0, 0) or polarity_of(before, len(before), len(before))
         sentence = replace(sentence, around=around)
     places = places_of(sentence)
+    if _ONLY_WHO.match(text) and not places.but:
+        return
     marks = spans(text)
     taken: list[tuple[int, int]] = []
     for concern in vocabulary():
@@ -110,7 +115,7 @@ def said_in(sentence: Sentence) -> Iterator[Said]:
             start, end = found.span()
             if end == start or any(begin <= start < stop for begin, stop in places.spots):
                 continue
-            if concern.program and _is_part(text, start, end, marks):
+            if (concern.program or "exclusive" in concern.options) and _is_part(text, start, end, marks):
                 continue
             if concern.reference and re.match(concern.reference, text[start : start + 40]):
                 continue  # "`TODO(name)` is fine" says nothing of a bare one
@@ -129,8 +134,10 @@ def said_in(sentence: Sentence) -> Iterator[Said]:
 
 def _is_part(text: str, start: int, end: int, marks: list[tuple[int, int, str]]) -> bool:
     """Whether a program is named as a part of a longer command in backquotes: that command is what is meant."""
-    words = len(text[start:end].replace("`", " ").split())
-    return any(a <= start < b and len(inner.split()) > words for a, b, inner in marks)
+    return any(
+        a < end and start < b and len(inner.split()) > len(text[max(a, start) : end].replace("`", " ").split())
+        for a, b, inner in marks
+    )
 
 
 def _of_spans(sentence: Sentence, places: Places, taken: list[tuple[int, int]]) -> Iterator[Said]:
