@@ -6,7 +6,6 @@ Gas Town to be installed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -386,4 +385,6 @@ def derive_socket(root: Path) -> str:
         canonical = os.path.abspath(root)  # noqa: PTH100
     base = re.sub(r"[^a-z0-9-]+", "-", root.name.lower()).strip("-") or "default"
     base = base[:_LONGEST_BASE]
+    import hashlib
+
     return f"{base}-{hashlib.sha256(canonical.encode()).hexdigest()[:6]}"
