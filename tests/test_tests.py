@@ -1,9 +1,10 @@
-"""What holds for every test: it asks the product only for what the product gives everybody."""
+"""What holds for every test: it uses what the product gives everybody, and waits for facts instead of time."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,15 @@ def _private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _own_names(tree: ast.AST) -> set[str]:
+@cache
+def _nodes(text: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(text)))
+
+
+def _own_names(nodes: list[ast.AST]) -> set[str]:
     """The names that a module itself gives to what it defines or holds."""
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value):
@@ -34,10 +40,11 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
-def _reached_into(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def _reached_into(text: str) -> Iterator[tuple[int, str]]:
     """Each place where a module uses a private name that is not its own, as (line, what)."""
-    own = _own_names(tree)
-    for node in ast.walk(tree):
+    nodes = _nodes(text)
+    own = _own_names(nodes)
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _PRODUCT:
             parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             yield from ((node.lineno, part) for part in parts if _private(part))
@@ -78,14 +85,86 @@ def _named(function: ast.expr) -> str:
     ],
 )
 def test_the_check_sees_what_is_private(line: str, found: list[str]) -> None:
-    assert [what for _, what in _reached_into(ast.parse(line))] == found
+    assert [what for _, what in _reached_into(line)] == found
 
 
 def test_no_private_name_of_the_product_is_used() -> None:
     found = [
         f"{path.relative_to(_HERE)}:{line}: {what}"
         for path in _PROGRAMS
-        for line, what in _reached_into(ast.parse(path.read_text(encoding="utf-8")))
+        for line, what in _reached_into(path.read_text(encoding="utf-8"))
         if what not in _NOT_OURS
     ]
     assert not found, "give the product the public name that is missing:\n" + "\n".join(found)
+
+
+# -- waiting --------------------------------------------------------------------------------------------------------
+
+#: Where time has to pass, and why. All else waits with tests/waiting.py, or in the product for a descriptor.
+_MAY_PAUSE = {
+    "tests/waiting.py": "the one place that lets time pass where a limit of time is what is tested",
+    "tests/bench": "it measures, and asks foreign programs that tell nothing",
+    "tests/chaos": "its agents and faults come at moments that dice choose",
+    "tests/programs/awkward.py": "a program that forks itself anew every 50 ms",
+    "tests/sidecars/recordings/record.py": "a model that takes its time",
+}
+
+
+def _pauses(text: str) -> Iterator[tuple[int, str]]:
+    """Each place where a module lets time pass instead of waiting for something, as (line, what)."""
+    nodes = _nodes(text)
+    for node in nodes:
+        if isinstance(node, ast.While) and all(map(_does_nothing, node.body)):
+            yield node.lineno, ast.unparse(node.test)
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if (
+            (called in ("time.sleep", "sleep", "asyncio.sleep") and ast.unparse(node) != "asyncio.sleep(0)")
+            or (
+                called == "select.select"
+                and all(isinstance(each, ast.List) and not each.elts for each in node.args[:3])
+            )
+            or (called.endswith("Event().wait") and (node.args or node.keywords))
+        ):
+            yield node.lineno, ast.unparse(node)
+    loops = [node for node in nodes if isinstance(node, ast.While)]
+    for node in {each for loop in loops for each in ast.walk(loop)}:
+        if isinstance(node, ast.Call) and _named(node.func) == "wait" and any(map(_is_short, node.args)):
+            yield node.lineno, ast.unparse(node)
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and ast.unparse(node) == "os.sched_yield()")
+
+
+def _is_short(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value < 1
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("time.sleep(0.1)", True),
+        ("asyncio.sleep(0)", False),
+        ("select.select([], [], [], 0.05)", True),
+        ("select.select([pipe], [], [], 0.05)", False),
+        ("threading.Event().wait(0.1)", True),
+        ("while not ready(): pass", True),
+        ("while not ready():\n    os.sched_yield()", True),
+        ("while not gate.wait(0.02): look()", True),
+        ("while not gate.wait(20): look()", False),
+        ("until(ready)", False),
+    ],
+)
+def test_the_check_sees_a_pause(line: str, seen: bool) -> None:
+    assert bool(list(_pauses(line))) is seen
+
+
+def test_no_test_lets_time_pass_in_the_hope_that_something_has_happened() -> None:
+    found = []
+    for path in _PROGRAMS:
+        name = f"tests/{path.relative_to(_HERE)}"
+        if not any(name == place or name.startswith(f"{place}/") for place in _MAY_PAUSE):
+            found += [f"{name}:{line}: {what}" for line, what in _pauses(path.read_text(encoding="utf-8"))]
+    assert not found, "wait for the fact (tests/waiting.py):\n" + "\n".join(found)

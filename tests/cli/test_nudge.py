@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.waiting import until_shown
 from witness.api import messages
 from witness.cli.program import gt
 from witness.clock import SystemClock
@@ -114,8 +115,7 @@ def test_peek_shows_the_last_lines(town: Town, tmux: Tmux) -> None:
     add(town)
     program = "import sys\nfor n in range(100): print('line', n, flush=True)\nsys.stdin.read()"
     tmux.new_session("gt-toast", "/", [sys.executable, "-c", program], {}, (80, 20))
-    while "line 99" not in tmux.capture("gt-toast", 5):
-        pass
+    until_shown(tmux, "gt-toast", lambda: "line 99" in tmux.capture("gt-toast", 5))
     assert run("peek", "toast", "-n", "3").stdout.splitlines() == ["line 97", "line 98", "line 99"]
     assert len(run("peek", "main/toast").stdout.splitlines()) == 100
     assert run("peek", "gt-toast", "2").stdout.splitlines() == ["line 98", "line 99"]
@@ -132,7 +132,6 @@ def test_immediate_types_and_refuses_a_dialog(town: Town, tmux: Tmux, tmp_path: 
     add(town, agent=("claude",))
     program = "import sys\nprint('Do you want to proceed?\\n ❯ 1. Yes\\n Esc to cancel', flush=True)\nsys.stdin.read()"
     tmux.new_session("gt-toast", "/", [sys.executable, "-c", program], {}, (80, 20))
-    while "Esc to cancel" not in tmux.capture("gt-toast", 20):
-        pass
+    until_shown(tmux, "gt-toast", lambda: "Esc to cancel" in tmux.capture("gt-toast", 20))
     with pytest.raises(WitnessError, match="may be asking a person"):
         run("nudge", "toast", "yes", "--mode", "immediate")

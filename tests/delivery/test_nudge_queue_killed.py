@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from witness.delivery import queue_files
 
 WRITERS = DRAINERS = 10
@@ -69,6 +70,12 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
 
+def _delivered(transcript: Path, more: int) -> None:
+    """Wait until so many more were handed over."""
+    before = transcript.read_bytes().count(b"\n")
+    until(lambda: transcript.read_bytes().count(b"\n") >= before + more)
+
+
 def test_each_nudge_is_delivered_once_and_in_order(tmp_path: Path, processes: list[subprocess.Popen[str]]) -> None:
     chance = random.Random(7)  # noqa: S311 - which process dies when
     folder, transcript, stop = tmp_path / "queue", tmp_path / "transcript", tmp_path / "stop"
@@ -84,10 +91,10 @@ def test_each_nudge_is_delivered_once_and_in_order(tmp_path: Path, processes: li
 
     # Half of the drainers and three writers die in the middle of it, wherever they are just then.
     for drainer in drainers[: DRAINERS // 2]:
-        time.sleep(chance.uniform(0.01, 0.15))
+        _delivered(transcript, chance.randrange(1, 12))
         drainer.send_signal(signal.SIGKILL)
     for name in ("w0", "w1", "w2"):
-        time.sleep(chance.uniform(0.0, 0.05))
+        _delivered(transcript, chance.randrange(4))
         writers[name].send_signal(signal.SIGKILL)
     written: dict[str, int] = {}
     for name, writer in writers.items():

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import until, until_shown
 from witness.agents.clients import CLAUDE
 from witness.clock import ManualClock
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
@@ -49,8 +50,7 @@ class Pane:
         self.tmux = tmux
         environment = {"PROMPT_LOG": str(self.log), "PROMPT_TYPED": typed}
         tmux.new_session("toast", str(folder), [sys.executable, str(PROGRAM)], environment, (100, 20))
-        while "❯" not in tmux.screen("toast"):
-            pass
+        until_shown(tmux, "toast", lambda: "❯" in tmux.screen("toast"))
         self.poller = IdlePoller(seen, self.clock, lambda seconds: None) if seen else IdlePoller(tmux, self.clock)
 
     def tick(self) -> int:
@@ -97,8 +97,7 @@ def test_a_screen_that_moves_between_two_looks_is_left_alone(tmux: Tmux, tmp_pat
     pane.queue.enqueue(Nudge("mayor", "hello"))
     assert pane.tick() == 0
     tmux.press("toast", "x")
-    while "x" not in tmux.screen("toast"):
-        pass
+    until(lambda: "x" in tmux.screen("toast"))
     assert pane.tick() == 0
     assert pane.took() == []
 
@@ -176,7 +175,6 @@ def test_insisting_goes_round_dialogs_and_half_typed_prompts(tmux: Tmux, tmp_pat
     assert Typist(tmux).type_while_busy("toast", CLAUDE, "now") == ""
     assert pane.took()[-1] == "took 'now'"
     tmux.press("toast", "x")
-    while "❯ x" not in tmux.screen("toast"):
-        pass
+    until(lambda: "❯ x" in tmux.screen("toast"))
     assert "half-typed" in Typist(tmux).type_while_busy("toast", CLAUDE, "again")
     assert pane.took()[-1] == "took 'now'"

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import psutil
 import pytest
 
 from tests.clients import claude_program, claude_version, versions
+from tests.waiting import until
 from witness.agents.hook_settings import session_settings
 from witness.testing import MessagesServer
 from witness.tmux import Tmux
@@ -113,12 +113,8 @@ def tmux() -> Iterator[Tmux]:
 
 
 def wait_until(fact: Callable[[], object], what: str, timeout: float = 30.0) -> None:
-    """Wait for a fact that no event tells of, looking often, and fail by name."""
-    deadline = time.monotonic() + timeout
-    while not fact():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout} s for {what}")
-        time.sleep(0.05)
+    """Wait for a fact that a foreign client tells nobody of."""
+    until(fact, what, timeout, every=0.05)
 
 
 class Session:

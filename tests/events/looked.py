@@ -7,12 +7,11 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from tests.waiting import until
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpooledEvent, SpoolReader
 from witness.events.spool_writer import LOOKER, record_event
@@ -22,18 +21,6 @@ _PROGRAM = "import sys; from witness.events.looker import run; sys.exit(run(sys.
 # The same where the kernel gives no watches.
 _NO_WATCHES = "import witness.events.tree_watch as t; t._open_inotify = lambda: None; "
 _NUMBERS = itertools.count()
-
-
-def until(fact: Callable[[], object], what: str) -> None:
-    """Wait for a fact.
-
-    Raises:
-        AssertionError: it does not become one.
-    """
-    end = time.monotonic() + PATIENCE
-    while not fact():
-        assert time.monotonic() < end, what
-        threading.Event().wait(0.01)
 
 
 def git(folder: Path, *words: str) -> None:

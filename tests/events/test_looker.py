@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.events.looked import PATIENCE, Looked, Run, git, until
+from tests.events.looked import PATIENCE, Looked, Run, git
+from tests.waiting import until
 from witness.events.effects import Effects
 from witness.events.spool_reader import SpoolReader
 from witness.events.tree_files import Tree

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.test_gt_hook import HOOK, Polecat
+from tests.waiting import until
 
 
 class Watch:
@@ -30,11 +31,8 @@ class Watch:
         self.process.stdin.write(json.dumps({"hook_event_name": "Stop", "session_id": "s"}).encode())
         self.process.stdin.close()
         self.process.stdin = None
-        deadline = time.monotonic() + 10
         mine = self.polecat.spool / "idle"
-        while not (mine.exists() and mine.read_text() == str(self.process.pid)):
-            assert time.monotonic() < deadline, "the watch did not begin"
-            time.sleep(0.01)
+        until(lambda: mine.exists() and mine.read_text() == str(self.process.pid), "the watch did not begin")
         return self
 
     def end(self) -> tuple[int, str]:
@@ -99,10 +97,8 @@ def test_it_does_not_outlive_its_client(polecat: Polecat, tmp_path: Path) -> Non
         ["sh", "-c", '"$@" </dev/null & wait', "client", *HOOK, "Idle"], env=environ, stderr=subprocess.PIPE
     )
     assert client.stderr
-    deadline = time.monotonic() + 10
-    while not (polecat.spool / "idle").exists() or not (polecat.spool / "idle").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    mine = polecat.spool / "idle"
+    until(lambda: mine.exists() and mine.read_text(), "the watch did not begin")
     os.kill(client.pid, signal.SIGKILL)
     client.wait()
     # The watch holds the pipe's other end: its end is the pipe's.

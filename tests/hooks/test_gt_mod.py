@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import until
 from witness.clock import SystemClock
 from witness.config.resources import hooks_dir
 from witness.delivery import queue_files
@@ -260,10 +261,7 @@ def test_it_ends_with_its_client(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "GT_WITNESS_SPOOL": str(folder / "spool")}
     environment["GT_WITNESS_QUEUE"] = str(tmp_path / "queue")
     process = subprocess.Popen([sys.executable, "-c", client], env=environment, stdin=subprocess.PIPE)
-    deadline = time.monotonic() + 20
-    while not (marker.exists() and marker.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: marker.exists() and marker.read_text(), "the client did not come up")
     server = os.pidfd_open(int(marker.read_text()))
     process.kill()
     process.communicate()

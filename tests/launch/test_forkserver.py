@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs import alive
+from tests.waiting import until
 from witness.agents.hook_entries import hook_command
 from witness.assignment import Assignment
 from witness.errors import SpawnError
@@ -325,13 +326,6 @@ def looker_of(home: Home) -> int:
     return next((row.process.pid for row in rows if not row.defunct and command_line(row.process) == title), 0)
 
 
-def await_fact(fact: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not fact():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
 def answers(home: Home) -> bool:
     with socket.socket(socket.AF_UNIX) as probe, short_path(home.run_dir / "spool", LOOKER) as path:
         return probe.connect_ex(path) == 0
@@ -339,7 +333,7 @@ def answers(home: Home) -> bool:
 
 def test_one_looker_serves_all_that_observe_in_a_tree_and_ends_with_the_last(home: Home) -> None:
     first, second = home.start("scope"), home.start("scope-2")
-    await_fact(lambda: answers(home), "the looker serves the run")
+    until(lambda: answers(home), "the looker serves the run")
     looker = looker_of(home)
     send(first, signal.SIGTERM)
     home.await_news("exited", first)
@@ -347,24 +341,24 @@ def test_one_looker_serves_all_that_observe_in_a_tree_and_ends_with_the_last(hom
     assert answers(home)
     send(second, signal.SIGTERM)
     home.await_news("exited", second)
-    await_fact(lambda: not looker_of(home), "the looker ends")
+    until(lambda: not looker_of(home), "the looker ends", every=0.02)
 
 
 def test_a_looker_that_is_killed_is_replaced_and_one_whose_forkserver_died_ends(home: Home) -> None:
     home.start()
-    await_fact(lambda: answers(home), "the looker serves the run")
+    until(lambda: answers(home), "the looker serves the run")
     os.kill(killed := looker_of(home), signal.SIGKILL)
-    await_fact(lambda: looker_of(home) not in (0, killed) and answers(home), "the next one serves the run")
+    until(lambda: looker_of(home) not in (0, killed) and answers(home), "the next one serves the run", every=0.02)
     fork_server = home.pool.process()
     assert fork_server is not None
     send(fork_server, signal.SIGKILL)
-    await_fact(lambda: not looker_of(home), "the looker ends")
+    until(lambda: not looker_of(home), "the looker ends", every=0.02)
 
 
 def test_a_command_that_names_no_file_is_told_by_what_it_did(home: Home) -> None:
     (home.work / "issue.md").write_text("---\nfiles: [billing/**]\n---\nDo it.\n")
     home.start()
-    await_fact(lambda: answers(home), "the looker serves the run")
+    until(lambda: answers(home), "the looker serves the run")
     event = {
         "hook_event_name": "PostToolUse",
         "session_id": "s",
@@ -381,7 +375,7 @@ def test_a_command_that_names_no_file_is_told_by_what_it_did(home: Home) -> None
     subprocess.run(program, input=json.dumps(event).encode(), env=environment, check=True)
     with Journal(home.runtime / "witness.db") as journal:
         run = home.assignment().group.run
-        await_fact(lambda: journal.decisions.of(run), "the sidecar has judged it")
+        until(lambda: journal.decisions.of(run), "the sidecar has judged it")
         (decision,) = journal.decisions.of(run)
     assert (decision.reason, decision.seen) == ("edited-outside", "effect")
     assert "other.txt was created" in decision.message
@@ -422,7 +416,7 @@ def test_a_fork_server_that_hangs_for_good_is_replaced_and_its_sidecars_live(
 ) -> None:
     first = home.start()
     home.await_news("ready", first)
-    monkeypatch.setattr("witness.launch.sidecar_pool._ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr("witness.launch.sidecar_pool.ANSWER_SECONDS", 0.0)
     daemon = home.connection()
     daemon.waits = False
     daemon.connect()

@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.programs import BY_NAME, Record
+from tests.waiting import until
 from witness.files import replace_file
 from witness.launch.pane import make_run_dir, read_started
 from witness.process import ProcessId
@@ -104,13 +104,6 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         yield begin
 
 
-def _until(told: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not told():
-        assert time.monotonic() < deadline, what
-        select.select([], [], [], 0.005)
-
-
 @pytest.mark.parametrize("code", [0, 1, 3, 42, 255])
 def test_ends_with_the_agents_code(start: Callable[..., Run], code: int) -> None:
     run = start("sh", "-c", f"exit {code}")
@@ -139,7 +132,7 @@ def test_who_is_who_is_told_in_file_and_fifo(start: Callable[..., Run]) -> None:
 
 def test_the_file_with_the_agents_environment_is_gone_before_the_agent_starts(start: Callable[..., Run]) -> None:
     run = start("sh", "-c", f"ls {'{}'} > listing; exec sleep 60".format("run"))
-    _until(lambda: (run.folder.parent / "listing").exists() and (run.folder.parent / "listing").stat().st_size > 0, "")
+    until(lambda: (run.folder.parent / "listing").exists() and (run.folder.parent / "listing").stat().st_size > 0, "")
     assert "launch.json" not in (run.folder.parent / "listing").read_text().split()
     assert not (run.folder / "launch.json").exists()
 
@@ -199,7 +192,7 @@ def test_a_working_directory_that_is_gone(start: Callable[..., Run], tmp_path: P
 def _noting(start: Callable[..., Run], tmp_path: Path) -> tuple[Run, Callable[[], str]]:
     log = tmp_path / "signals"
     run = start(sys.executable, "-S", "-I", "-c", _NOTES_SIGNALS, str(log))
-    _until(lambda: log.exists() and "up" in log.read_text(), "the agent does not listen")
+    until(lambda: log.exists() and "up" in log.read_text(), "the agent does not listen")
     return run, log.read_text
 
 
@@ -207,7 +200,7 @@ def _noting(start: Callable[..., Run], tmp_path: Path) -> tuple[Run, Callable[[]
 def test_signals_to_the_reaper_reach_the_agent_once(start: Callable[..., Run], tmp_path: Path, name: str) -> None:
     run, told = _noting(start, tmp_path)
     os.kill(run.reaper.pid, getattr(signal, f"SIG{name}"))
-    _until(lambda: f"SIG{name}" in told(), "not passed on")
+    until(lambda: f"SIG{name}" in told(), "not passed on")
     os.kill(run.reaper.pid, signal.SIGUSR2)
     assert run.reaper.wait(20) == 7
     assert told().split() == ["up", f"SIG{name}", "SIGUSR2"]
@@ -217,7 +210,7 @@ def test_signals_to_the_reaper_reach_the_agent_once(start: Callable[..., Run], t
 def test_a_key_on_the_terminal_is_not_doubled(start: Callable[..., Run], tmp_path: Path, key: bytes, name: str) -> None:
     run, told = _noting(start, tmp_path)
     os.write(run.terminal, key)
-    _until(lambda: name in told(), "the terminal's signal did not come")
+    until(lambda: name in told(), "the terminal's signal did not come")
     os.kill(run.reaper.pid, signal.SIGUSR2)
     assert run.reaper.wait(20) == 7
     assert told().split() == ["up", name, "SIGUSR2"]
@@ -228,7 +221,7 @@ def test_ctrl_z_stops_nobody(start: Callable[..., Run], tmp_path: Path) -> None:
     run, told = _noting(start, tmp_path)
     os.write(run.terminal, b"\x1a")
     os.kill(run.reaper.pid, signal.SIGUSR1)
-    _until(lambda: "SIGUSR1" in told(), "the agent does not answer any more")
+    until(lambda: "SIGUSR1" in told(), "the agent does not answer any more")
     os.kill(run.reaper.pid, signal.SIGUSR2)
     assert run.reaper.wait(20) == 7
 
@@ -281,7 +274,7 @@ def test_the_keeper_is_killed_and_the_reaper_takes_over(start: Callable[..., Run
         assert not wait_gone([run.process("keeper")], 10)
         assert is_alive(run.process("agent"))
         assert is_alive(run.process("reaper"))
-        _until(lambda: _parent(run.process("agent")) == run.reaper.pid, "the agent did not fall to the reaper")
+        until(lambda: _parent(run.process("agent")) == run.reaper.pid, "it did not fall to the reaper", every=0.01)
         send(run.process("agent"), signal.SIGTERM)
         run.reaper.wait(20)
         assert not record.survivors()
@@ -323,7 +316,7 @@ def test_keeper_and_agent_are_killed_at_once(start: Callable[..., Run], tmp_path
 def test_both_halves_are_killed_and_the_agent_lives(start: Callable[..., Run]) -> None:
     """Nobody of ours is left to hold it; the Witness finds it by its record and its marker."""
     run = start("sh", "-c", "trap '' HUP; touch deaf; exec sleep 60")
-    _until((run.folder.parent / "deaf").exists, "the agent did not come up")
+    until((run.folder.parent / "deaf").exists, "the agent did not come up")
     for name in ("keeper", "reaper"):
         send(run.process(name), signal.SIGKILL)
     run.reaper.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from sidecars.memory.store import MemoryStore
 from tests.scripts import with_our_packages
+from tests.waiting import until
 from witness.api import Witness
 from witness.cli import main
 from witness.cli.memory_options import memory_provider
@@ -58,10 +58,12 @@ def _live(witness: Witness, town: Town, client: str, task: str) -> dict[str, Any
         "memory_provider": memory_provider,
     }
     run = witness.spawn("toast", **order).group.run
-    deadline = time.monotonic() + 40
-    while (group := witness.journal.groups.get(run)) is None or group.state is not GroupState.NUKED:
-        assert time.monotonic() < deadline, "the Witness did not end the group"
-        time.sleep(0.05)
+
+    def ended() -> bool:
+        group = witness.journal.groups.get(run)
+        return group is not None and group.state is GroupState.NUKED
+
+    until(ended, "the Witness did not end the group", 40)
     started = json.loads((repo / f"{run}.started").read_text())
     assert isinstance(started, dict)
     return started | {"settings": json.loads((town.run_dir(run) / "settings.json").read_text())}

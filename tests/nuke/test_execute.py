@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs import BY_NAME, Record, alive
+from tests.waiting import until
 from witness.clock import SystemClock
 from witness.nuke import Target, TerminationResult, end_groups, foreign_to, is_inside
 from witness.process import ProcessId
@@ -179,9 +180,7 @@ def test_the_keepers_are_spared_until_they_are_alone(stage: Stage, tmp_path: Pat
         "while True: signal.pause()\n"
     )
     keeper = stage.start([sys.executable, "-c", script, str(log)])
-    deadline = time.monotonic() + 10
-    while not log.exists() and time.monotonic() < deadline:
-        os.sched_yield()
+    until(log.exists, "the keeper is not up")
     record, leader = stage.program("stubborn")
     goal = Target("run1", OURS, frozenset({keeper, leader}), frozenset({keeper}))
     (ended,) = _end(goal)

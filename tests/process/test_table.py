@@ -173,21 +173,23 @@ def test_a_marker_that_comes_with_an_exec_is_seen_at_the_next_look(
     settled: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "SETTLED", settled)
-    script = f"read go; GT_WITNESS_GROUP={MARKER} exec sleep 60"
-    child = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, env={"PATH": os.environ["PATH"]})
+    script = f"read go; GT_WITNESS_GROUP={MARKER} exec cat"
+    child = subprocess.Popen(
+        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PATH": os.environ["PATH"]}
+    )
     assert child.stdin
+    assert child.stdout
     try:
         markers, me = Markers(), _me(child)
         assert me not in markers.read(read_table())
         assert me not in markers.read(read_table())
-        child.stdin.write(b"go\n")
-        child.stdin.close()
-        while Path(f"/proc/{child.pid}/comm").read_text() != "sleep\n":
-            os.sched_yield()
+        child.stdin.write(b"go\nover\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == b"over\n"  # by cat: the exec is done
         assert markers.read(read_table())[me] == MARKER
     finally:
         child.kill()
-        child.wait()
+        child.communicate()
 
 
 # -- kinship (pure) -------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.waiting import Changes
+
 _SOURCE = Path(__file__).with_name("awkward.py")
 
 # Longer than any test may take, short enough that a failed one does no harm.
@@ -135,27 +137,28 @@ class Record:
         return {each for each in self.identities() if alive(each)}
 
     def survivors(self, watch: float = 0.3) -> set[Identity]:
-        """Those that live, looked for again and again for ``watch`` seconds: what restarts itself shows up late."""
+        """Those that live, also those that show up within ``watch`` seconds: what restarts itself does so late."""
         until = time.monotonic() + watch
-        found = self.living()
-        while not found and time.monotonic() < until:
-            select.select([], [], [], 0.02)
-            found = self.living()
+        with Changes(self.path.parent) as changes:  # each new one of them records itself there
+            while not (found := self.living()) and (left := until - time.monotonic()) > 0:
+                select.select([changes], [], [], left)
+                changes.take()
         return found
 
     def end(self) -> None:
         """Kill whatever of it still lives, also what forks meanwhile."""
-        quiet = 0
         limit = time.monotonic() + 10
-        while quiet < 5 and time.monotonic() < limit:
-            found = self.living()
-            quiet = 0 if found else quiet + 1
-            for number in (signal.SIGSTOP, signal.SIGKILL):
-                for pid, ticks in found:
-                    if alive((pid, ticks)):
-                        _signal(pid, number)
+        with Changes(self.path.parent) as changes:
+            new = True
             # Long enough for a chain's next link to have recorded itself.
-            select.select([], [], [], 0.02)
+            while (found := self.living()) or new:
+                assert time.monotonic() < limit, f"cannot be killed: {found}"
+                for number in (signal.SIGSTOP, signal.SIGKILL):
+                    for pid, ticks in found:
+                        if alive((pid, ticks)):
+                            _signal(pid, number)
+                new = bool(select.select([changes], [], [], 0.01 if found else 0.1)[0])
+                changes.take()
         os.close(self._fd)
         self._fifo.unlink(missing_ok=True)
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.programs import BY_NAME, Identity, alive, recording
 from tests.real.conftest import Place
+from tests.waiting import until
 from witness.journal import MemberKind, MemberState
 from witness.process import ProcessId
 
@@ -163,14 +164,11 @@ def test_a_polecat_that_ends_itself_is_ended_from_outside(place: Place, command:
 
 
 def wait_until_ended(place: Place, run: str) -> None:
-    import select
-
-    for _ in range(1000):
+    def ended() -> bool:
         group = place.witness.journal.groups.get(run)
-        if group and group.state == "NUKED":
-            return
-        select.select([], [], [], 0.02)
-    raise AssertionError(f"{group} has not ended")
+        return group is not None and group.state == "NUKED"
+
+    until(ended, f"{run} has not ended")
 
 
 def test_another_town_with_the_same_name_and_the_same_polecat_lives(make_place: Callable[..., Place]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from sidecars.observer import process
 from tests.sidecars.conftest import as_payload, start_ticks, tool_event
 from tests.sidecars.observe.test_screen import EDIT, screen
 from tests.sidecars.reports import report, tool
+from tests.waiting import until
 from witness.assignment import Assignment
 from witness.events.spool_reader import append_event
 from witness.journal import Decision, Journal
@@ -230,17 +230,8 @@ def test_an_assignment_that_cannot_be_read(tmp_path: Path) -> None:
 def await_injection(assignment: Assignment) -> Decision:
     """The first injection in the journal; its writer is another process, so the file is watched."""
     with Journal(Path(assignment.journal)) as journal:
-        wait_until(lambda: journal.decisions.injected("run-1"))
+        until(lambda: journal.decisions.injected("run-1"))
         return journal.decisions.injected("run-1")[0]
-
-
-def wait_until(fact: Callable[[], object]) -> None:
-    """Wait for something that another process or thread does."""
-    for _ in range(5000):
-        if fact():
-            return
-        select.select([], [], [], 0.01)
-    raise AssertionError("it did not come")
 
 
 def test_a_model_is_asked_and_heard(
@@ -329,9 +320,7 @@ def test_an_event_on_which_the_judge_ends_its_sidecar_ends_not_every_successor(
         assert start(mine).process.wait(timeout=20) == -9
     sidecar = start(mine)
     sidecar.ask(tool_event("Edit", file_path="b", new_string="good"))
-    while not sidecar.said():
-        with pytest.raises(subprocess.TimeoutExpired):  # it lives, and is still at it
-            sidecar.process.wait(timeout=0.05)
+    until(lambda: sidecar.said() or sidecar.process.poll() is not None, processes=[sidecar.process.pid])
     assert sidecar.said() == ["[sidecar:scope] It is."]
     with Journal(Path(mine.journal)) as journal:
         first = journal.decisions.of("run-1")[0]
@@ -408,7 +397,7 @@ def test_rules_speak_while_a_model_thinks(
         monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-test")
         sidecar = start(mine)
         sidecar.ask(tool_event("Edit", file_path="a.py", new_string="x = 1\ny = 2\nz = 3\n"))
-        wait_until(lambda: server.requests)  # the model has the question, and keeps it
+        server.wait_for(lambda _: True, 50)  # the model has the question, and keeps it
         sidecar.ask(tool_event("Edit", file_path="b.py", new_string="try:\n    x()\nexcept:\n    pass\n"))
         decision = await_injection(mine)
         gate.set()
@@ -439,7 +428,7 @@ def test_what_a_cooldown_holds_back_survives_a_kill(
     first.process.wait()
     start(mine)
     with Journal(Path(mine.journal)) as journal:
-        wait_until(lambda: len(journal.decisions.injected("run-1")) == 2)
+        until(lambda: len(journal.decisions.injected("run-1")) == 2)
         assert "src/private/2.py" in journal.decisions.injected("run-1")[1].message
 
 
@@ -457,7 +446,7 @@ def test_at_the_end_of_a_turn_it_sees_what_was_heeded(
     sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
     sidecar.ask({"hook_event_name": "Stop"})
     with Journal(Path(observed.journal)) as journal:
-        wait_until(lambda: journal.decisions.of("run-1")[0].heeded == "no")
+        until(lambda: journal.decisions.of("run-1")[0].heeded == "no")
         file.unlink()
         assert agent.stdin is not None
         agent.stdin.close()

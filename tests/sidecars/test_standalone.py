@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.sidecars.observe.test_screen import EDIT, screen
+from tests.waiting import until
 from witness.tmux import Tmux
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -62,17 +63,8 @@ def session(tmux: Tmux, tmp_path: Path) -> Tmux:
 
 
 def await_file(path: Path) -> str:
-    for _ in range(2000):
-        if path.exists() and (path.suffix != ".typed" or path.read_text().endswith("\n")):
-            return path.read_text()
-        select_nothing()
-    raise AssertionError(f"{path} never came")
-
-
-def select_nothing() -> None:
-    import select
-
-    select.select([], [], [], 0.01)
+    until(lambda: path.exists() and (path.suffix != ".typed" or path.read_text().endswith("\n")), path)
+    return path.read_text()
 
 
 def run(tmp_path: Path, tmux: Tmux, *more: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import fastjsonschema
 import pytest
@@ -19,6 +19,7 @@ import pytest
 from tests.real.conftest import Place
 from tests.scripts import BASE_PYTHON
 from tests.supervise.command import gt, gt_json
+from tests.waiting import until_shown
 from witness.events.spool_reader import append_event
 from witness.process.exits import wait_gone
 from witness.state import records
@@ -34,6 +35,9 @@ DIALOG = (
 )
 
 
+_T = TypeVar("_T")
+
+
 def client(folder: Path, text: str) -> list[str]:
     """A program named claude that shows a text and waits."""
     program = folder / "claude"
@@ -45,11 +49,20 @@ def client(folder: Path, text: str) -> list[str]:
 def until(place: Place, fact: Callable[[PolecatState], bool]) -> PolecatState:
     """The first state of the only polecat of which it is true."""
     reader = StateReader(place.town, place.witness.journal)
-    for _ in range(3000):
+
+    def looked() -> PolecatState | None:
         (found,) = reader.read().polecats
-        if fact(found):
-            return found
-    raise AssertionError(found)
+        return found if fact(found) else None
+
+    state = shown(place, looked)
+    assert state
+    return state
+
+
+def shown(place: Place, fact: Callable[[], _T]) -> _T:
+    """Wait until something shows on the screen of the first polecat."""
+    session = place.witness.polecats()[0][0].session
+    return until_shown(Tmux(*place.town.tmux_place), session, fact)
 
 
 def ended(place: Place) -> dict[str, Any]:
@@ -77,8 +90,7 @@ def test_a_still_frame_that_is_not_known_is_unknown(place: Place, tmp_path: Path
         "b", client(tmp_path, f"● ready\n\n✶ Compacting conversation…\n\n{rule}\n❯\u00a0\n{rule}\n  ? for shortcuts")
     )
     session = place.witness.find("b").session
-    while "shortcuts" not in place.witness.peek(session):
-        pass
+    shown(place, lambda: "shortcuts" in place.witness.peek(session))
     assert until(place, lambda each: True).activity == "unknown"
 
 
@@ -142,8 +154,7 @@ def test_why_an_agent_died_stays(place: Place, script: str, told: str, status: i
 def test_the_screen_of_one_who_was_nuked_stays_without_colours(place: Place, tmp_path: Path) -> None:
     place.spawn("q", client(tmp_path, "\x1b[31mred words\x1b[0m"))
     session = place.witness.find("q").session
-    while "red words" not in place.witness.peek(session):
-        pass
+    shown(place, lambda: "red words" in place.witness.peek(session))
     run = place.witness.find("q").id.run
     place.witness.nuke(["q"])
     assert last_screen(place.town, run) == "red words"
@@ -157,8 +168,7 @@ def test_a_state_is_as_its_schema_says(place: Place, tmp_path: Path) -> None:
     place.spawn("q", client(tmp_path, DIALOG), sidecars="scope:issue.md")
     place.spawn("gone", ["sleep", "60"])
     until_waiting = StateReader(place.town, place.witness.journal)
-    while not any(each.waiting for each in until_waiting.read().polecats):
-        pass
+    shown(place, lambda: any(each.waiting for each in until_waiting.read().polecats))
     group = place.witness.find("gone")
     place.witness.nuke(["gone"])
     check = fastjsonschema.compile(json.loads(SCHEMA_FILE.read_text()))

@@ -11,7 +11,7 @@ import pytest
 
 from tests.real.conftest import SETTINGS, Place
 from tests.supervise.command import gt
-from tests.supervise.test_witness import until
+from tests.waiting import until, until_shown
 from witness.config.town import Town
 from witness.tmux import Tmux
 
@@ -38,7 +38,7 @@ def test_text_goes_to_the_agents_pane_and_is_read_from_it(place: Place, beside: 
     until((tmp_path / "agent.log").exists, "the agent heard nothing")
     assert "meant for the polecat" in (tmp_path / "agent.log").read_text()
     assert not (tmp_path / "person.log").exists()
-    until(lambda: "agent has" in gt(place.work, "peek", "x").stdout, "peek shows another pane")
+    until(lambda: "agent has" in gt(place.work, "peek", "x").stdout, "peek shows another pane", every=0.1)
     assert "person has" not in gt(place.work, "peek", "x").stdout
 
 
@@ -61,7 +61,7 @@ def test_what_a_person_does_beside_it_is_no_action_of_the_agent(make_place: Call
     tmux = Tmux(*place.town.tmux_place)
     person = f"{edit.format(name='billing/b.py')}; exec sleep 60"
     tmux.run("split-window", "-t", "=gt-x:", "sh", "-c", person)
-    until(lambda: "billing" in tmux.capture("gt-x", 20), "the person's pane shows nothing")
+    until_shown(tmux, "gt-x", lambda: "billing" in tmux.capture("gt-x", 20), "the person's pane shows nothing")
     (place.work / "go").write_text("go\n")
     run = place.witness.find("x").id.run
 
@@ -84,7 +84,7 @@ def test_a_server_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         place.spawn("x", reads("agent", tmp_path / "agent.log"))
         monkeypatch.delenv("TMUX_TMPDIR")
         assert gt(place.work, "nudge", "x", "hello", "--mode", "immediate").returncode == 0
-        until(lambda: "agent has" in gt(place.work, "peek", "x").stdout, "peek does not find it")
+        until(lambda: "agent has" in gt(place.work, "peek", "x").stdout, "peek does not find it", every=0.1)
         assert "hello" in (tmp_path / "agent.log").read_text()
     finally:
         place.close()

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.scripts import with_our_packages
+from tests.waiting import until
 from witness.clock import SystemClock
 from witness.delivery import queue_files
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.testing import make_town, supervised
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "prompting.py"
-
-
-def until(fact: Callable[[], object], what: str, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.05)
 
 
 @pytest.mark.real
@@ -48,7 +41,7 @@ def test_a_client_without_hooks_gets_what_waits_at_its_idle_prompt_and_the_rest_
             witness.patrol()
             return "nudge-seen" in [event.kind for event in witness.journal.history(spawned.group.run)]
 
-        until(seen, "the receipt")
+        until(seen, "the receipt", every=0.1)
         queue.enqueue(Nudge("mayor", "for later", run=spawned.group.run, deliver_after=time.time() + 3600))
         witness.nuke(["toast"])
         (note,) = [event for event in witness.journal.history(spawned.group.run) if event.kind == "nudge-undelivered"]

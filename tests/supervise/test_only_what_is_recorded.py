@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from tests.programs import alive
 from tests.real.conftest import SETTINGS, Place, kill_and_wait
 from tests.supervise.command import gt
-from tests.supervise.test_witness import until
+from tests.waiting import until
 from witness.api import Witness
 from witness.launch import town_witness
 from witness.names import MARKER_VARIABLE

@@ -17,7 +17,7 @@ from contextlib import closing
 import pytest
 
 from tests.real.conftest import SETTINGS, Place
-from tests.supervise.test_witness import until
+from tests.waiting import pass_time, until
 from witness.api import Witness
 from witness.clock import SystemClock
 from witness.errors import TownLockedError
@@ -58,7 +58,7 @@ def patrolled(place: Place, told: Callable[[], bool], what: str) -> None:
         assert not report.errors, report.errors
         return told()
 
-    until(now, what)
+    until(now, what, every=0.02)
 
 
 def check_whole(place: Place, name: str) -> None:
@@ -144,7 +144,7 @@ def killed_while_serving(place: Place, every: int, what: str) -> int:
             now = place.members(name)["scope"]
             return now.state is MemberState.RUNNING and now.process not in (None, old) and _is(place, name)
 
-        until(lambda child=child, goal=goal: child.poll() is not None or goal(), "neither killed nor done")  # type: ignore[misc]
+        until(lambda child=child, goal=goal: child.poll() is not None or goal(), "neither", processes=[child.pid])  # type: ignore[misc]
         if child.poll() is None:
             child.terminate()  # it may come to its step only now, while it leaves
         survived = not died(child)
@@ -213,8 +213,7 @@ def test_a_suspended_witness_takes_nobody_for_dead(make_place: Callable[..., Pla
     for process in (witness, scope.process):
         os.kill(process.pid, signal.SIGSTOP)
     (place.town.root / "settings" / "witness.yaml").write_text(SETTINGS + limits)
-    began = time.monotonic()
-    until(lambda: time.monotonic() - began > 1.5, "")
+    pass_time(1.5)
     for process in (witness, scope.process):
         os.kill(process.pid, signal.SIGCONT)
     status = town_witness.ask(place.town, {"op": "status"}, 10.0)

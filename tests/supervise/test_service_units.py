@@ -16,7 +16,7 @@ import pytest
 
 from tests.real.conftest import Place
 from tests.supervise.command import GT, gt
-from tests.supervise.test_witness import until
+from tests.waiting import until
 from witness.config.town import Town
 from witness.daemon import service_units
 from witness.errors import WitnessError

@@ -14,7 +14,7 @@ import pytest
 
 from tests.real.conftest import SETTINGS, Place
 from tests.supervise.command import GT, gt
-from tests.supervise.test_delivery_round import until
+from tests.waiting import until
 from witness import Town, Witness
 from witness.errors import DeclarationError, SpawnError, UsageError
 from witness.journal import GroupState
@@ -237,9 +237,7 @@ def test_the_caller_is_interrupted_and_nothing_is_left(place: Place) -> None:
         "sh -c 'echo $$ > up; exec sleep 60'",
     ]
     child = subprocess.Popen(argv, cwd=place.work, stderr=subprocess.PIPE, text=True)
-    while not (place.work / "up").exists():
-        assert child.poll() is None
-        os.sched_yield()
+    until(lambda: (place.work / "up").exists() or child.poll() is not None, "it is not up", processes=[child.pid])
     child.send_signal(2)
     _, said = child.communicate(timeout=30)
     assert child.returncode == 130, said

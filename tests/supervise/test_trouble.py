@@ -14,7 +14,7 @@ import pytest
 
 from tests.real.conftest import SETTINGS, Place
 from tests.supervise.command import GT, bare_environment, gt, gt_json
-from tests.supervise.test_witness import until
+from tests.waiting import until
 from witness.errors import JournalCorruptError, JournalError
 from witness.journal import Journal, MemberState
 from witness.launch import town_witness
@@ -131,7 +131,7 @@ def test_a_spawn_that_meets_a_full_journal_half_way_leaves_nobody(
         assert place.marked() == set()
         assert place.sessions() == []
     place.witness.patrol()
-    until(lambda: not place.witness.patrol().errors and not place.witness.polecats(), "the record was not closed")
+    until(lambda: not place.witness.patrol().errors and not place.witness.polecats(), "not closed", every=0.05)
     assert place.spawn("x", AGENT).agent.known
 
 
@@ -173,7 +173,7 @@ def test_the_daemon_outlives_a_damaged_journal_and_a_new_one(place: Place) -> No
     assert "Traceback" not in fixed.stderr, fixed.stderr
     place.witness.__init__(place.town)  # type: ignore[misc]
     until(lambda: [g.id.polecat for g, _ in place.witness.polecats()] == ["x"], f"not adopted: {fixed.stdout}")
-    until(lambda: not place.witness.patrol().errors, "the daemon did not find the new journal")
+    until(lambda: not place.witness.patrol().errors, "the daemon did not find the new journal", every=0.05)
     assert is_alive(spawned.agent)
     # The sidecar had the old file open; it, too, is to write into the new one.
     until(lambda: place.members("x")["scope"].process not in (None, scope.process), "the sidecar was not replaced", 30)

@@ -7,7 +7,7 @@ import shlex
 
 from tests.real.conftest import Place
 from tests.supervise.command import GT, gt
-from tests.supervise.test_witness import until
+from tests.waiting import until
 from witness.journal import GroupState
 
 WAITS = ["sleep", "60"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shlex
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 from tests.programs import alive
 from tests.real.conftest import SETTINGS, Place
 from tests.supervise.command import GT, bare_environment, gt, gt_json
+from tests.waiting import pass_time, until
 from witness.config.town import Town
 from witness.errors import RunEndedError, TownLockedError
 from witness.files import locked
@@ -43,13 +43,6 @@ def scoped(place: Place) -> Place:
     """A town with an issue to observe."""
     (place.work / "issue.md").write_text("only `a/**`\n")
     return place
-
-
-def until(told: Callable[[], bool], what: str, seconds: float = 25.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not told():
-        assert time.monotonic() < deadline, what
-        select.select([], [], [], 0.01)
 
 
 def processes(place: Place, name: str = "x") -> list[ProcessId]:
@@ -227,7 +220,7 @@ def test_hung_is_reported_once_and_not_ended(place: Place) -> None:
     (place.town.root / "settings" / "witness.yaml").write_text("hung_after: 50ms\nstop_grace: 1s\n")
     spawned = place.spawn("x", AGENT)
     assert place.witness.patrol().zombies == []
-    select.select([], [], [], 0.06)  # the limit itself
+    pass_time(0.06)
     assert place.witness.patrol().zombies == [{"polecat": "main/x", "class": "hung", "action": "reported"}]
     assert place.witness.patrol().zombies == []
     assert is_alive(spawned.agent)
@@ -372,7 +365,7 @@ def test_a_fork_server_that_comes_up_slowly_keeps_nobody_waiting(scoped: Place) 
             cwd=scoped.work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            until(lambda: launchers(scoped) != [], "no fork server was begun")
+            until(lambda: launchers(scoped) != [], "no fork server was begun", every=0.02)
             began = time.monotonic()
             status = town_witness.ask(scoped.town, {"op": "status"}, 10.0)
             assert status
@@ -408,7 +401,7 @@ def test_what_hangs_beside_the_witness_does_not_hold_it_up(make_place: Callable[
             began = time.monotonic()
             assert town_witness.ask(place.town, {"op": "status"}, 20.0)
             longest = max(longest, time.monotonic() - began)
-            select.select([], [], [], 0.05)
+            pass_time(0.05)
         assert longest < 4.0, "a turn of ten seconds"
     finally:
         send(hangs, signal.SIGCONT)

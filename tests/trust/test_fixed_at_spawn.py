@@ -11,7 +11,7 @@ import pytest
 
 from tests.real.conftest import Place, make_place, place
 from tests.supervise.command import gt
-from tests.supervise.test_witness import until
+from tests.waiting import until
 from witness.events.spool_writer import record_event
 from witness.journal import MemberState
 from witness.process.table import is_alive

@@ -12,8 +12,8 @@ import pytest
 from tests.real.conftest import SETTINGS, Place, make_place
 from tests.sidecars.reports import report, tool
 from tests.supervise.command import gt
-from tests.supervise.test_witness import until
 from tests.trust.test_fixed_at_spawn import spool
+from tests.waiting import until
 from witness.config.keys import find_key, user_key_file, write_key
 from witness.config.settings import Settings
 from witness.errors import UsageError

@@ -27,7 +27,7 @@ from witness.process.exits import wait_gone
 from witness.process.table import identify, is_alive, send
 from witness.tmux import Tmux
 
-_ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
 # A fork takes milliseconds: a daemon waits this long for the answer, and sees later what became of it.
 _AT_ONCE_SECONDS = 0.25
 
@@ -145,7 +145,7 @@ class SidecarPool:
                 break
             except TimeoutError as error:
                 if not self.waits:
-                    until = time.monotonic() + _ANSWER_SECONDS
+                    until = time.monotonic() + ANSWER_SECONDS
                     self._unanswered = _Unanswered(assignment.group.run, assignment.name, until)
                     raise PoolStartingError(assignment.name, "the fork server has not answered yet") from error
                 self.close()
@@ -248,7 +248,7 @@ class SidecarPool:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request over the connection that stands, and its answer; events that come between are kept."""
         assert self._connection  # noqa: S101
-        seconds = _ANSWER_SECONDS if self.waits else _AT_ONCE_SECONDS
+        seconds = ANSWER_SECONDS if self.waits else _AT_ONCE_SECONDS
         self._connection.send(request, seconds)
         while "kind" in (message := self._connection.receive(seconds)):
             self._keep(message)

@@ -22,7 +22,7 @@ from sidecars.observer.judge.python import PythonJudge
 from sidecars.observer.judge.verdict import Verdict
 from sidecars.type_reader.sidecar_type import Confidence, SidecarType
 from tests.installed import package
-from tests.supervise.test_witness import until
+from tests.waiting import until
 from witness import JudgeContext, JudgeFunction, Observation, Ran, Report, UsageError, Witness
 from witness.events.spool_reader import append_event
 from witness.judging.hosts import GONE, HostLink
