@@ -133,6 +133,16 @@ def test_two_judges_side_by_side(gt: Call, tmp_path: Path) -> None:
     assert [row["judge"] for row in json.loads(out)] == ["rules", "rules+model"]
 
 
+def test_eval_says_which_judge_has_judged_and_why(gt: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row named rules+model that no model had a part in would be a figure of something else."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.delenv("GT_WITNESS_API_KEY", raising=False)
+    (row,) = json.loads(gt("eval", "specs", "--judge", "rules+model", "--json")[1])
+    assert row["judge"] == "rules+model"
+    assert row["judged"] == "rules (no key in GT_WITNESS_API_KEY: it runs on its rules alone)"
+    assert "no key in GT_WITNESS_API_KEY" in gt("eval", "specs", "--judge", "model")[1]
+
+
 def test_a_model_finds_what_rules_cannot(gt: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = ("<= 100", "amount_cents", "0, 99", "oldest first", "status_code=200", "status=410")
     right = ("(400", "status_code=400", "status = 400", "11.80", "float(total)", "order-{n}")
