@@ -60,7 +60,8 @@ def _agent(command: str) -> str:
         )
         return shlex.join([sys.executable, str(Path(__file__).with_name("scripted_agent.py"))])
     if command == "claude":
-        click.echo("the agent is the real Claude Code: it uses your login or key, and may ask about the folder first")
+        click.echo("the agent is the real Claude Code: it uses your login or key, and a few cents of it")
+        click.echo("its question about the demo's own folder is answered beforehand")
         return "claude --permission-mode acceptEdits"
     return command
 
@@ -95,6 +96,7 @@ def _show(witness: Witness, agent: str) -> None:
             molecule=str(molecule),
             issue="docs/issue.md",
             agent=agent,
+            accept_folder=True,  # the folder is the demo's own
         )
     )
     console.print(f"watch it: cd {witness.town.root} && gt attach {spawned.group.polecat}", style="dim")
