@@ -25,9 +25,6 @@ INVARIANTS = (
 )
 # How long a living Witness may leave a question open.
 SUPERVISED_WITHIN = 1.0
-# A Witness that itself got no processor for so long tells of the machine: what it waited for (tmux, a fork) got none
-# either, which nothing counts. Such questions are counted, not judged.
-_CROWDED = 1.0
 _SETTLE_SECONDS = 45.0
 # After this a nudge that nobody heard and nothing accounts for is lost: receipts are waited for 15 s, then it is
 # handed over once more.
@@ -41,7 +38,8 @@ class Invariants:
     Args:
         town, faults, probe: what is looked at.
         longest: the longest time that a living Witness left a question open, in seconds; the machine's share taken off.
-        answers, crowded: how many questions it answered, and how many of them are not judged for want of a processor.
+        answers, crowded: how many questions it answered, and how many came late and are not judged, because
+            the machine was too crowded to tell why.
     """
 
     town: ChaosTown
@@ -180,7 +178,7 @@ class Invariants:
             if any(began <= answer.ended and answer.began <= ended for began, ended in self.faults.still):
                 continue
             self.answers += 1
-            if answer.queued > _CROWDED:
+            if answer.seconds > SUPERVISED_WITHIN and answer.crowded:
                 self.crowded += 1
                 continue
             self.longest = max(self.longest, answer.seconds)

@@ -17,6 +17,7 @@ from witness.ipc.serving import short_path
 
 _PAUSE = 0.1
 _PATIENCE = 20.0
+_CROWDED_MOST = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +27,28 @@ class Answer:
     Args:
         began, ended: monotonic seconds.
         queued: seconds of these in which the Witness was ready and had no processor: the machine's share.
+        pressed: seconds of these in which some process of the machine waited for a processor; 0 where the kernel does
+            not tell.
     """
 
     began: float
     ended: float
     queued: float
+    pressed: float = 0.0
 
     @property
     def seconds(self) -> float:
         """How long nobody supervised, apart from what the machine did not give."""
         return self.ended - self.began - self.queued
+
+    @property
+    def crowded(self) -> bool:
+        """Whether somebody waited for a processor all the time: what the Witness waits for (a fork, tmux) then did.
+
+        That explains seconds, and no more.
+        """
+        whole = self.ended - self.began
+        return whole < _CROWDED_MOST and (self.queued > 1.0 or self.pressed > 0.9 * whole)
 
 
 class Probe:
@@ -66,10 +79,10 @@ def _ask_for_ever(town: Town, path: Path) -> NoReturn:
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(_PAUSE)
+        began, before, pressed = time.monotonic(), 0.0, _pressed()
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
                 connection.settimeout(_PATIENCE)
-                began = time.monotonic()
                 with short_path(town.runtime, "witness.sock") as socket_path:
                     connection.connect(socket_path)
                 pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -78,13 +91,21 @@ def _ask_for_ever(town: Town, path: Path) -> NoReturn:
                 answered = bool(connection.recv(4096))
                 after = _queued(pid)
         except TimeoutError:
-            answered, before, after, pid = True, 0.0, 0.0, 0
+            answered, after = True, before
         except OSError:
             continue
         if answered:
             with path.open("a") as file:
-                file.write(f"{began} {time.monotonic()} {after - before}\n")
+                file.write(f"{began} {time.monotonic()} {after - before} {_pressed() - pressed}\n")
     os._exit(0)
+
+
+def _pressed() -> float:
+    """Seconds in which some process of this machine has waited for a processor so far."""
+    try:
+        return int(Path("/proc/pressure/cpu").read_text().partition("total=")[2].split()[0]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _queued(pid: int) -> float:

@@ -28,7 +28,7 @@ class RunReport:
         nudges: how many were sent.
         polecats: how many runs of polecats there were.
         questions: how many questions a living Witness was asked.
-        crowded: how many of them are not judged, because the Witness itself got no processor for a second.
+        crowded: how many of them were late on a machine that was too crowded to tell why.
         longest: the longest that it left one open, in seconds, the machine's share taken off.
         skipped: what this machine did not let us do.
     """

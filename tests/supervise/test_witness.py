@@ -402,7 +402,7 @@ def test_what_hangs_beside_the_witness_does_not_hold_it_up(make_place: Callable[
             assert town_witness.ask(place.town, {"op": "status"}, 20.0)
             longest = max(longest, time.monotonic() - began)
             pass_time(0.05)
-        assert longest < 4.0, "a turn of ten seconds"
+        assert longest < 8.0, "a turn of ten seconds"  # far less, but on a crowded machine
     finally:
         send(hangs, signal.SIGCONT)
     until(lambda: place.members("x")["scope"].process not in (None, scope.process), "not replaced")
