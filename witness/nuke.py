@@ -18,6 +18,7 @@ from witness.journal import Group, Member, MemberKind
 from witness.process import ProcessId
 from witness.process.cgroup import cgroup_members
 from witness.process.exits import ExitWatch
+from witness.process.limits import lift_cpu_weight
 from witness.process.table import GroupMembership, Markers, Table, ancestors, is_alive, process_name, read_table, send
 
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
@@ -140,7 +141,7 @@ def end_groups(
         foreign: given a process table, the processes that must not be touched.
         grace: seconds between TERM and KILL.
         markers: a reader of markers whose memory is reused.
-        extra: given a run, pids that a further net holds; the group's own cgroup when None.
+        extra: given a run, pids that a further net holds; the group's own cgroups when None.
         clock: time.
 
     Returns:
@@ -150,6 +151,8 @@ def end_groups(
     markers = markers or Markers()
     now = clock.monotonic()
     endings = [_Ending(goal, grace, now) for goal in targets]
+    for ending in endings:
+        lift_cpu_weight(ending.target.cgroups)
     with ExitWatch() as watch:
         watched: set[ProcessId] = set()
         while open_ones := [ending for ending in endings if ending.finished is None]:
@@ -174,7 +177,7 @@ def end_groups(
 def _held(extra: Callable[[str], set[int]] | None, goal: Target, table: Table) -> set[ProcessId]:
     # Asked after the table was read: a pid that another process took since then stands there with its former owner,
     # which no signal reaches any more.
-    pids = extra(goal.run) if extra else cgroup_members(goal.cgroup, goal.run)
+    pids = extra(goal.run) if extra else {pid for each in goal.cgroups for pid in cgroup_members(each, goal.run)}
     return {table[pid].process for pid in pids if pid in table}
 
 
@@ -230,7 +233,7 @@ class Target:
         recorded: identities on record: its members, and every descendant ever seen.
         keepers: of these, the reapers. They hold the orphans, so they are the last to be killed; when everything else
             is gone they end by themselves.
-        cgroup: folder of the group's own cgroup, empty when it has none.
+        cgroups: folders of the group's own cgroups.
         pane: the group's pane, empty when it is not known.
     """
 
@@ -238,7 +241,7 @@ class Target:
     marker: str
     recorded: frozenset[ProcessId]
     keepers: frozenset[ProcessId] = field(default_factory=frozenset)
-    cgroup: str = ""
+    cgroups: tuple[str, ...] = ()
     pane: str = ""
 
 
@@ -255,7 +258,7 @@ def target(group: Group, members: Iterable[Member], seen: Iterable[ProcessId]) -
         marker=group.id.marker,
         recorded=frozenset(processes) | (frozenset() if followed else frozenset(seen)),
         keepers=frozenset(process for process, kind in processes.items() if kind is MemberKind.REAPER),
-        cgroup=group.run_state.cgroup,
+        cgroups=group.cgroups,
         pane=group.run_state.pane,
     )
 

@@ -7,6 +7,7 @@ on, and one whose quotation does not stand there is left out. The rules of remem
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from sidecars.memory.record import CONTENT_TARGET, MEMORY_TYPES, Sidecar, one_li
 from sidecars.memory.secret_rules import find_secret
 from sidecars.memory.sessions import Gains
 from sidecars.style import STYLE_BLOCK, trim
+from witness.files import open_project
 
 # Characters: the end of a session says what came of it, and a prompt far below 100,000 tokens keeps the lower price.
 _MOST_TEXT = 60_000
@@ -122,7 +124,7 @@ def transcript_text(path: Path) -> str:
     """
     parts: deque[str] = deque()
     size = 0
-    with path.open("rb") as stream:
+    with os.fdopen(open_project(path), "rb") as stream:
         while line := stream.readline(_MOST_LINE):
             for part in _parts_of(line):
                 parts.append(part)

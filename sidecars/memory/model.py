@@ -14,10 +14,11 @@ from typing import Any, Protocol
 from sidecars.llm.client import Endpoint, ModelClient
 from sidecars.llm.reply import ModelFault
 from witness.config.keys import find_key
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
 from witness.journal.records import Usage
+from witness.trust.settings import trusted_settings
 
 # A turn of a party is short, but a model that thinks first counts its thoughts against this.
 _MOST_TOKENS = 4096
@@ -111,7 +112,7 @@ def model_for(start: Path) -> AnthropicModel:
         UsageError: the variable that should hold the key is empty.
     """
     try:
-        settings = load_settings(Town.find(start).root)
+        settings = trusted_settings(Town.find(start).root)
     except TownNotFoundError:
         settings = Settings()
     key = find_key(settings)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from witness.errors import UsageError
+from witness.files import read_project
 
 # MDAN's own rule for what may become a file name.
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
@@ -127,12 +128,12 @@ def find_root(start: Path, environ: Mapping[str, str] | None = None) -> Path:
 def _main_worktree(pointer: Path) -> Path | None:
     # A linked worktree's .git is a file naming its folder below the repository's own, where "commondir" leads back.
     try:
-        text = pointer.read_text(encoding="utf-8").strip()
+        text = read_project(pointer, 4096).decode().strip()
         if not text.startswith("gitdir:"):
             return None
         own = (pointer.parent / text.removeprefix("gitdir:").strip()).resolve()
-        common = (own / (own / "commondir").read_text(encoding="utf-8").strip()).resolve()
-    except (OSError, UnicodeDecodeError):
+        common = (own / read_project(own / "commondir", 4096).decode().strip()).resolve()
+    except (OSError, ValueError):
         return None  # a submodule has no commondir: it is a project of its own
     # Beside a bare repository the worktrees have no main one: the folder that holds it is the project.
     return common.parent

@@ -17,6 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from witness.errors import UsageError
+from witness.files import parse_json, typed
 
 MEMORY_TYPES = ("observation", "preference", "context", "decision")
 RELATIONSHIPS = ("agrees_with", "disagrees_with", "complements")
@@ -298,8 +299,9 @@ def entries_of(data: bytes) -> tuple[Entry, ...]:
     entries = []
     for line in data.splitlines():
         try:
-            raw = json.loads(line)
-            entries.append(Entry(raw["id"], raw["at"], raw["session"], raw["op"], dict(raw.get("data") or {})))
+            raw = parse_json(line)
+            id, at, session, op = (typed(raw, key, str) for key in ("id", "at", "session", "op"))
+            entries.append(Entry(id, at, session, op, typed(raw, "data", dict, {})))
         except (ValueError, KeyError, TypeError):
             continue
     return tuple(entries)

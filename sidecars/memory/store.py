@@ -36,7 +36,7 @@ from sidecars.memory.record import (
 from witness import files
 from witness.clock import Clock, SystemClock
 from witness.errors import WitnessError
-from witness.files import read_from, replace_file
+from witness.files import check_within, read_from, replace_file
 
 # One writer at a time, and nobody waits for ever.
 #
@@ -288,6 +288,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> None:
+    check_within(folder)
     if folder.is_dir():
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -299,6 +300,7 @@ def _make_folder(folder: Path) -> None:
 
 def _read(path: Path) -> bytes:
     try:
+        check_within(path.parent)
         return read_from(path, 0, _SIZE_LIMIT + 1, owners=())
     except FileNotFoundError:
         return b""

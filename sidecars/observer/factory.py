@@ -19,11 +19,12 @@ from sidecars.type_reader.type_loader import assigned_type
 from witness.assignment import Assignment
 from witness.clock import Clock
 from witness.config.keys import find_key
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.errors import DeclarationError, UsageError
 from witness.journal import Journal
 from witness.judging.hosts import HostLink
 from witness.prompts import TEXT, present
+from witness.trust.settings import trusted_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def assemble(assignment: Assignment) -> Components:
     kind = assigned_type(assignment)
     settings, fault = Settings(), ""
     try:
-        settings = load_settings(town, assignment.group.rig) if town else settings
+        settings = trusted_settings(town, assignment.group.rig) if town else settings
     except DeclarationError as error:
         # A slip in the settings must not leave a polecat unobserved: what a sidecar is stands in its definition.
         fault = f"the settings are wrong, and their defaults count: {error.problems[0]}"

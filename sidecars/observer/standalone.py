@@ -22,7 +22,7 @@ from sidecars.type_reader.sidecar_type import SidecarType, tool_filter
 from witness.agents.clients import ANY, CLIENTS, Client, client_for, client_named, installed_clients
 from witness.assignment import Assignment
 from witness.clock import Clock, SystemClock
-from witness.config.settings import Settings, load_settings, parse_duration
+from witness.config.settings import Settings, parse_duration
 from witness.config.town import Town
 from witness.delivery.prompt_typist import STILL, IdlePoller
 from witness.delivery.queue_files import waiting
@@ -33,6 +33,7 @@ from witness.names import GroupId
 from witness.process import ProcessId
 from witness.tmux import Pane, Tmux
 from witness.trust.layers import type_names
+from witness.trust.settings import trusted_settings
 
 # How long --once waits for an idle prompt to say in it what it has found.
 _ONCE_SECONDS = 10.0
@@ -284,7 +285,7 @@ def command(
         dry=dry_run,
         tmux_directory=town.tmux_place[1] if town and not socket else os.environ.get("TMUX_TMPDIR", ""),
     )
-    sys.exit(watch(order, load_settings(town.root, rig) if town else Settings()))
+    sys.exit(watch(order, trusted_settings(town.root, rig) if town else Settings()))
 
 
 def _known_types() -> list[str]:

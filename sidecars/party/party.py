@@ -18,6 +18,7 @@ from sidecars.memory.store import MemoryStore, write_file
 from sidecars.party.record import MODES, PartyDecision, PartyRecord, write_decision
 from sidecars.style import STYLE_BLOCK
 from witness.errors import NotFoundError, UsageError
+from witness.files import parse_json, read_project
 
 PARTIES = STATE / "parties"
 
@@ -208,7 +209,7 @@ def find_party(root: Path, given: str = "") -> Party:
 
 def _read(path: Path) -> Party:
     try:
-        raw: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        raw: Mapping[str, Any] = parse_json(read_project(path))
         return Party(**{**raw, "agents": tuple(raw["agents"]), "decisions": tuple(raw["decisions"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path} is not the state of a party: {error}") from error

@@ -16,6 +16,7 @@ from typing import Any
 from sidecars.memory.record import RELATIONSHIPS, one_line
 from sidecars.memory.sessions import Gains
 from witness.errors import UsageError
+from witness.files import parse_json, read_project
 
 MODES = ("discussion", "debate", "consensus")
 # Who carried a decision: one side, both halfway, or everybody.
@@ -214,7 +215,7 @@ def write_decision(root: Path, content: Mapping[str, Any], given: str = "") -> s
         except FileExistsError:
             if not given:
                 continue  # somebody took the number meanwhile
-            if path.read_bytes() == data:
+            if read_project(path, len(data) + 1, cut=True) == data:
                 return name
             raise UsageError(f"{path} is another decision: leave the id out to get the next free one") from None
         return name
@@ -230,7 +231,7 @@ def _next(folder: Path) -> str:
 def _same(folder: Path, content: Mapping[str, Any]) -> str:
     for path in sorted(folder.glob("DR-*.json")):
         try:
-            raw = json.loads(path.read_bytes())
+            raw = parse_json(read_project(path))
         except (OSError, ValueError):
             continue
         if isinstance(raw, dict) and {**raw, "id": ""} == {"id": "", **content}:

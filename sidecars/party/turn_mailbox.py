@@ -20,6 +20,7 @@ from sidecars.party.forms import described, faults
 from sidecars.party.party import PARTIES
 from witness.clock import Clock
 from witness.errors import UsageError
+from witness.files import parse_json, read_project
 
 PARTY_VARIABLE, AGENT_VARIABLE = "GT_PARTY", "GT_PARTY_AGENT"
 # Nobody notices a quarter of a second in a turn of a minute.
@@ -127,7 +128,7 @@ class Table:
 
     def _read(self, name: str) -> Any:
         try:
-            return json.loads((self._folder / name).read_bytes())
+            return parse_json(read_project(self._folder / name))
         except FileNotFoundError:
             return None
 

@@ -61,12 +61,21 @@ def changed_since(assignment: Assignment) -> str:
         now = resolve(assignment.type, town, assignment.group.rig, Path(assignment.workdir))
         if now.digest == fixed.digest and now.withheld == fixed.withheld:
             return ""
-        before, after = ({each.path: each for each in one.documents} for one in (fixed, now))
+        before, after = map(_inputs, (fixed, now))
         paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-        what = ", ".join(paths) or "; ".join(now.withheld) or "a program that its command names"
+        what = ", ".join(paths) or "; ".join(now.withheld)
     except WitnessError as error:
         what = " ".join(str(error).split())
     return f"its type has changed since the polecat was spawned, and what was fixed then stays: {what}"
+
+
+def _inputs(definition: Definition) -> dict[str, object]:
+    """Everything that a definition was made of, by the name that people know it by."""
+    return {
+        **{each.path: each for each in definition.documents},
+        **{f"own:{name}": text for name, text in definition.files.items()},
+        **definition.programs,
+    }
 
 
 def read_type(definition: Definition) -> SidecarType:

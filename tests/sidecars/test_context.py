@@ -59,7 +59,7 @@ def test_a_missing_file_is_a_fault(assignment: Assignment) -> None:
 
 
 def test_only_regular_files_are_read(assignment: Assignment) -> None:
-    with pytest.raises(DeclarationError, match="no such file"):
+    with pytest.raises(DeclarationError, match="not a regular file"):
         sets(replace(assignment, argument="/dev/zero"))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
-from witness.errors import NotFoundError, RunEndedError, TownLockedError, WitnessError
+from witness.errors import NotFoundError, RunEndedError, TownLockedError, UsageError, WitnessError
 from witness.journal import Decision, Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.names import GroupId
 
@@ -203,6 +203,10 @@ class Witness:
         rig: str = "",
         memory: str = "",
         memory_provider: MemoryProvider | None = None,
+        memory_high: int | str | None = None,
+        memory_max: int | str | None = None,
+        pids_max: int | str | None = None,
+        cpu_weight: int | str | None = None,
         witness: bool = True,
         accept_folder: bool = False,
     ) -> SpawnResult:
@@ -221,6 +225,8 @@ class Witness:
             rig: empty for the rig of the working directory.
             memory: name of the agent whose memory it is given.
             memory_provider: how memories are opened.
+            memory_high, memory_max, pids_max, cpu_weight: what its agent may use of the machine with all that it
+                starts, as ``--memory-max``; ``"max"`` for no limit, None for the molecule's or the settings'.
             witness: start the town's Witness when none runs.
             accept_folder: answer the client's question about its folder beforehand, in the client's own way.
 
@@ -235,6 +241,13 @@ class Witness:
 
         if sidecars is not None and not isinstance(sidecars, str):
             sidecars = ",".join(each.replace(",", "\\,") for each in sidecars)
+        from witness.process.limits import parse_limit
+
+        given = {"memory_high": memory_high, "memory_max": memory_max, "pids_max": pids_max, "cpu_weight": cpu_weight}
+        try:
+            limits = {name: parse_limit(name, value) for name, value in given.items() if value is not None}
+        except ValueError as error:
+            raise UsageError(str(error)) from error
         return self.spawn_request(
             SpawnRequest(
                 polecat,
@@ -247,6 +260,7 @@ class Witness:
                 agent=agent if isinstance(agent, str) else shlex.join(agent),
                 witness=witness,
                 issue=issue,
+                limits=limits,
                 memory=memory,
                 memory_provider=memory_provider,
                 accept_folder=accept_folder,

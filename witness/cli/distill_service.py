@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from witness.assignment import Assignment
 from witness.config.keys import find_key
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError, WitnessError
 from witness.files import read_text
+from witness.trust.settings import trusted_settings
 
 if TYPE_CHECKING:
     from sidecars.distill import Answer
@@ -149,7 +150,7 @@ def ledger() -> Ledger:
 
 def _settings() -> Settings:
     try:
-        return load_settings(Town.find().root)
+        return trusted_settings(Town.find().root)
     except TownNotFoundError:
         return Settings()  # a question needs no town
 

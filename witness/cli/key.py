@@ -8,10 +8,11 @@ from contextlib import suppress
 import click
 
 from witness.config.keys import find_key, write_key
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
 from witness.launch.town_witness import ask, witness_process
+from witness.trust.settings import trusted_settings
 
 
 @click.group()
@@ -57,6 +58,6 @@ def test() -> None:
 
 def _settings() -> Settings:
     try:
-        return load_settings(Town.find().root)
+        return trusted_settings(Town.find().root)
     except TownNotFoundError:
         return Settings()

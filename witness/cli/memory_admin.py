@@ -12,6 +12,7 @@ from witness.cli.context import print_json
 from witness.cli.memory_options import json_option, known, open_store, project_option, session_option, which_session
 from witness.cli.tables import write_table
 from witness.errors import DeclarationError, NotFoundError, Problem, UsageError
+from witness.files import read_project
 
 if TYPE_CHECKING:
     from sidecars.memory.record import Memory
@@ -152,7 +153,7 @@ def import_file(agent: str, file: Path, session: str, project: Path | None) -> N
 
     store = open_store(project)
     try:
-        data = read_import(file.read_bytes())
+        data = read_import(read_project(file))
     except ValueError as error:
         raise UsageError(f"{file}: {error}") from error
     note = store.change(agent, "merge", which_session(store, agent, session).name, data).note
@@ -199,7 +200,7 @@ def lint(targets: tuple[str, ...], project: Path | None, as_json: bool) -> None:
         is_file = target.endswith(".json") or "/" in target
         path = Path(target) if is_file else store.place(target).file
         try:
-            data = path.read_bytes()
+            data = read_project(path)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from error
         found = check(data, str(path), path.name.removesuffix(".sidecar.json") if not is_file else "")

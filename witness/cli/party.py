@@ -14,6 +14,7 @@ import click
 from witness.cli.context import print_json
 from witness.cli.memory_options import json_option, open_store, project_option, tell_costs
 from witness.errors import UsageError, WitnessError
+from witness.files import read_project
 
 if TYPE_CHECKING:
     from sidecars.memory.sessions import Saved
@@ -73,7 +74,7 @@ def end(given: str, *, record: Path, project: Path | None, as_json: bool) -> Non
 
     store = open_store(project)
     found = find_party(store.root, given)
-    ended, saved = end_party(store, found, read_record(record.read_bytes(), str(record)))
+    ended, saved = end_party(store, found, read_record(read_project(record), str(record)))
     _print_end(ended, saved, as_json=as_json)
 
 

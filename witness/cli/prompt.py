@@ -10,7 +10,7 @@ import click
 
 from witness.cli.context import print_json
 from witness.errors import DeclarationError, Problem, UsageError
-from witness.files import parse_json
+from witness.files import parse_json, read_project
 from witness.prompts import TYPES, Block, decompose, lint, render
 
 
@@ -88,7 +88,7 @@ def lint_command(file: str, as_json: bool) -> None:
 def _read(file: str) -> str:
     try:
         # Bytes, so that no line end is changed on the way.
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = sys.stdin.buffer.read() if file == "-" else read_project(Path(file))
         return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,11 +11,18 @@ from pathlib import Path
 import click
 
 from witness.cli.context import print_json
+from witness.config.town import STANDALONE_MARKER as TOWN_FILE
 from witness.config.town import Town
+from witness.declare.document import ENDINGS
+from witness.declare.molecule import Molecule
 from witness.errors import NotFoundError, TownNotFoundError, UsageError, WitnessError
-from witness.trust.definition import Judged, examine, subjects_at
+from witness.trust.asking import Asking
+from witness.trust.definition import examine, subjects_at
 from witness.trust.layers import OWN_FOLDER, type_names
+from witness.trust.molecules import molecule_asking
 from witness.trust.pins import Pins
+from witness.trust.settings import FILE as SETTINGS
+from witness.trust.settings import rig_askings, settings_asking
 
 
 @click.command(
@@ -32,7 +40,8 @@ from witness.trust.pins import Pins
 def trust(path: Path | None, listing: bool, revoke: Path | None, yes: bool, as_json: bool) -> None:
     """Show what a project's sidecar types at PATH ask for, and let them count as they are now.
 
-    PATH is a type's folder, a project, or a settings/witness.yaml that came with one. What changes later asks again.
+    PATH is a type's folder, a project, or a molecule or settings/witness.yaml that came with one. What changes later
+    asks again.
     """
     if sum((path is not None, listing, revoke is not None)) != 1:
         raise UsageError("give one of PATH, --list and --revoke PATH")
@@ -48,10 +57,10 @@ def trust(path: Path | None, listing: bool, revoke: Path | None, yes: bool, as_j
 def _trust(pins: Pins, path: Path, yes: bool, as_json: bool) -> None:
     if not path.exists():
         raise NotFoundError("file or folder", str(path))
-    asking = [(name, each) for name, each in _declared_at(path) if each.asks]
-    fresh = [(name, each) for name, each in asking if not pins.hold(each.layer.subject, each.digest)]
-    for name, each in fresh:
-        click.echo(f"{each.layer.subject} (type {name}) asks:", err=True)
+    asking = [each for each in _declared_at(path) if each.asks]
+    fresh = [each for each in asking if not pins.hold(each.subject, each.digest)]
+    for each in fresh:
+        click.echo(f"{each.subject} ({each.what}) asks:", err=True)
         for key, reason in each.asks.items():
             click.echo(f"  {key}: {reason}", err=True)
         for program in each.programs:
@@ -63,33 +72,57 @@ def _trust(pins: Pins, path: Path, yes: bool, as_json: bool) -> None:
     elif not yes:
         click.confirm("trust this, as it is now?", abort=True, err=True)
     rows = []
-    for _, each in fresh:
-        pin = pins.add(each.layer.subject, each.digest, each.asks)
+    for each in fresh:
+        pin = pins.add(each.subject, each.digest, each.asks, each.what)
         rows.append({"path": pin.path, "digest": pin.digest, "asks": dict(pin.asks)})
         if not as_json:
-            click.echo(f"trusted: {each.layer.subject}")
+            click.echo(f"trusted: {each.subject}")
     if as_json:
         print_json(rows)
 
 
-def _declared_at(path: Path) -> list[tuple[str, Judged]]:
-    """Every layer of a project that stands at a path, with the type's name.
+def _declared_at(path: Path) -> list[Asking]:
+    """All that was judged of a project at a path: layers of types, and a molecule.
 
     Raises:
-        NotFoundError: nothing of a sidecar type stands there.
+        NotFoundError: nothing of that kind stands there.
     """
-    found = []
+    if path.is_file() and path.name.endswith(ENDINGS):
+        town, rig = _town_of(path.parent)
+        molecule = Molecule.load(path, Town.at(town) if town else None, path.parent)
+        return [molecule_asking(each, asks, town, rig, path.parent) for each, asks in molecule.asks.items()]
+    found: list[Asking] = _settings_at(path)
     for subject in subjects_at(path):
         workdir = subject.parents[2] if subject.parent.match(str(OWN_FOLDER)) else subject.parents[1]
         names = [subject.name] if subject.is_dir() else type_names(*_town_of(workdir), workdir)
         found += [
-            (name, each)
+            each
             for name in names
             for each in examine(name, *_town_of(workdir), workdir)
-            if each.layer.subject.resolve() == subject.resolve() and each.layer.project is not None
+            if each.subject.resolve() == subject.resolve() and each.layer.project is not None
         ]
-    if not found and not subjects_at(path):
-        raise NotFoundError("sidecar type", str(path), "name a type's folder, or a project that has .gt/sidecars")
+    if not found and not subjects_at(path) and not _is_town_file(path):
+        raise NotFoundError(
+            "sidecar type", str(path), "name a type's folder, a molecule, or a project that has .gt/sidecars"
+        )
+    return found
+
+
+def _is_town_file(path: Path) -> bool:
+    return path.name in (TOWN_FILE, SETTINGS.name) and path.is_file()
+
+
+def _settings_at(path: Path) -> list[Asking]:
+    """What the settings and the rigs of a town ask for: at the town, or at one of its files."""
+    place = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user wrote them
+    root = place if place.is_dir() else place.parent.parent if place.name == SETTINGS.name else place.parent
+    town = _town_of(root)[0]
+    if town is None:
+        return []
+    found = list(rig_askings(town).values()) if place in (town, town / TOWN_FILE) else []
+    if place in (root, root / SETTINGS) and town in (root, root.parent):
+        asking = settings_asking(root, town, "" if root == town else root.name)
+        found += [asking] if asking else []
     return found
 
 
@@ -143,7 +176,7 @@ def _state(subject: Path, digest: str) -> str:
     if not subject.exists():
         return "gone"
     try:
-        held = [each for _, each in _declared_at(subject) if each.digest == digest]
+        held = [each for each in _declared_at(subject) if each.digest == digest]
     except WitnessError:
         return "changed"
     return "trusted" if held else "changed"

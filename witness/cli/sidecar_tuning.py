@@ -14,9 +14,10 @@ import click
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.tables import write_table
 from witness.config.keys import find_key
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import NotFoundError, TownNotFoundError, UsageError
+from witness.trust.settings import trusted_settings
 
 if TYPE_CHECKING:
     from sidecars.observer.observe.recorded import RecordedEvent
@@ -37,7 +38,7 @@ def _settings() -> tuple[Path | None, str, Settings]:
     except TownNotFoundError:
         return None, "", Settings()
     rig = town.rig_of(Path.cwd())
-    return town.root, rig, load_settings(town.root, rig)
+    return town.root, rig, trusted_settings(town.root, rig)
 
 
 @click.command("replay")

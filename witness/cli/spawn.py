@@ -25,6 +25,7 @@ from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
 from witness.files import read_bytes
 from witness.launch.spawn_request import SpawnRequest
+from witness.process.limits import parse_limit
 from witness.state.first_sight import PATIENCE, FirstSight, Sight, first_sight
 from witness.supervise.spawn import SpawnResult
 
@@ -43,11 +44,21 @@ def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     return variables
 
 
+def _limit(_: click.Context, option: click.Parameter, value: str | None) -> tuple[int | None] | None:
+    """None where it was not given; a limit of ``max`` is a None that was."""
+    if value is None:
+        return None
+    try:
+        return (parse_limit(option.name or "", value),)
+    except ValueError as error:
+        raise UsageError(f"{option.opts[0]}: {error}") from error
+
+
 @click.command(
     epilog="Examples:\n\n"
     "  gt polecat spawn toast --molecule mol-demo\n\n"
     "  gt polecat spawn toast --sidecars specs:docs/api-spec.md,scope --task 'Fix the order check'\n\n"
-    "  gt polecat spawn toast --agent 'codex --full-auto'"
+    "  gt polecat spawn toast --agent 'codex --full-auto' --memory-max 4G --pids-max 500"
 )
 @click.argument("name")
 @click.option("--rig", default="", help="The rig; that of the working directory when not given.")
@@ -76,6 +87,10 @@ def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
 @click.option("--only", multiple=True, metavar="GLOB", help="What is in scope: tells a scope sidecar; several times.")
 @click.option("--not", "outside", multiple=True, metavar="GLOB", help="What is out of scope; several times.")
 @click.option("--accept-scope", is_flag=True, help="Hold it to the paths that the issue's words allow or forbid.")
+@click.option("--memory-high", callback=_limit, metavar="SIZE", help="From this memory on (3G) it is slowed down.")
+@click.option("--memory-max", callback=_limit, metavar="SIZE", help="Memory (4G) that all its processes may use.")
+@click.option("--pids-max", callback=_limit, metavar="N", help="How many processes and threads it may have.")
+@click.option("--cpu-weight", callback=_limit, metavar="N", help="Its share of a busy processor; 100 is the usual one.")
 @click.option(
     "--accept-folder", is_flag=True, help="Answer the client's question about the folder, for this folder only."
 )
@@ -100,6 +115,7 @@ def spawn(
     no_wait: bool,
     no_witness: bool,
     as_json: bool,
+    **limits: tuple[int | None] | None,
 ) -> None:
     """Start a polecat NAME in its own tmux session, with its sidecars.
 
@@ -122,6 +138,7 @@ def spawn(
         not no_witness,
         issue=issue,
         memory=memory,
+        limits={name: value[0] for name, value in limits.items() if value is not None},
         memory_provider=memory_provider,
         check=prospects,
         accept_folder=accept_folder,

@@ -18,6 +18,7 @@ import click
 from witness.agents.channels import recorded_state
 from witness.api import Witness
 from witness.journal import Group, GroupState, Member
+from witness.process.limits import shown_size
 from witness.state.reader import StateReader
 from witness.state.records import PolecatState, wall_of
 
@@ -62,6 +63,8 @@ def state_lines(state: Mapping[str, Any]) -> list[str]:
     about += [f"{state['memory'] / 2**20:.0f} MB"] if state["memory"] is not None else []
     about += [f"channel {state['channel']}", f"session {state['session']}"]
     lines.append("  " + "  ".join(about))
+    if state["limits"]:
+        lines.append(f"  limits: {_limits_words(state['limits'])}")
     if state["task"]:
         lines.append(f"  task: {state['task']}")
     if state["last_action"]:
@@ -71,6 +74,20 @@ def state_lines(state: Mapping[str, Any]) -> list[str]:
         text = f"  {each['name']}  {shown}  pid {each['pid'] or '-'}  restarts {each['restarts']}  injections {each['injections']}"  # noqa: E501
         lines.append(text + (f"  mute: {each['mute']}" if each["mute"] else ""))
     return lines
+
+
+def _limits_words(limits: Mapping[str, Any]) -> str:
+    words = []
+    for name, used in (("memory_high", None), ("memory_max", "memory")):
+        if limits[name] is not None:
+            spent = f"{shown_size(limits[used])} of " if used and limits[used] is not None else ""
+            words.append(f"{name} {spent}{shown_size(limits[name])}")
+    if limits["pids_max"] is not None:
+        words.append(
+            "pids_max " + (f"{limits['pids']} of " if limits["pids"] is not None else "") + str(limits["pids_max"])
+        )
+    words += [f"cpu_weight {limits['cpu_weight']}"] if limits["cpu_weight"] is not None else []
+    return "  ".join(words + ([limits["met"]] if limits["met"] else []))
 
 
 def activity_words(state: Mapping[str, Any]) -> str:

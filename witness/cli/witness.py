@@ -9,9 +9,9 @@ import click
 from witness.api import Witness
 from witness.cli.context import ask_for_force, print_json
 from witness.config.keys import exported_only
-from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import UsageError
+from witness.trust.settings import trusted_settings
 
 
 @click.group()
@@ -97,7 +97,7 @@ def install(kind: str | None, write: bool) -> None:
         raise UsageError("say by what: --cron, --systemd or --launchd")
     town = Town.find()
     made = service_units.unit(town, kind)
-    if exported_only(load_settings(town.root)):
+    if exported_only(trusted_settings(town.root)):
         click.echo("gt: your key is exported only, and no unit sees that: write it with 'gt key set'", err=True)
     if not write:
         click.echo(made.text, nl=False)

@@ -18,6 +18,7 @@ from typing import Any
 from witness.config.rigs import Operational
 from witness.config.yaml_document import load_yaml
 from witness.errors import DeclarationError
+from witness.process.limits import LIMITS, Limits, parse_limit
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d))+")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -84,6 +85,8 @@ class Settings:
             models that are not in the sidecars' own list.
         unheeded_limit: a rule is silent once more than this share of its remarks (of five at least) was not heeded; 1
             lets it speak on.
+        memory_high, memory_max, pids_max, cpu_weight: what one polecat's agent may use with all that it starts; see
+            ``Limits``. None for no limit, written ``max``.
         types: overrides of sidecar types, ``{type: {field: value}}``.
         folders: whether a spawn answers the client's question about its folder beforehand: ``ask`` (the person at the
             terminal), ``accept``, ``never``.
@@ -121,9 +124,18 @@ class Settings:
     day_calls: int = 5000
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     unheeded_limit: float = 1.0
+    memory_high: int | None = None
+    memory_max: int | None = None
+    pids_max: int | None = None
+    cpu_weight: int | None = None
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folders: str = "ask"
     trust: tuple[str, ...] = ()
+
+    @property
+    def limits(self) -> Limits:
+        """What one polecat may use of the machine."""
+        return Limits(self.memory_high, self.memory_max, self.pids_max, self.cpu_weight)
 
 
 _DURATIONS = frozenset(
@@ -192,6 +204,8 @@ def _convert(name: str, value: Any) -> Any:
                 f"at least {_SHORTEST_INTERVAL * 1000:.0f}ms: a Witness that never sleeps keeps a core busy"
             )
         return seconds
+    if name in LIMITS:
+        return parse_limit(name, value)
     if name in _SHAPED:
         return _SHAPED[name](value)
     if isinstance(default, bool) or isinstance(value, bool):
@@ -209,7 +223,11 @@ def _convert(name: str, value: Any) -> Any:
     return value
 
 
-def _apply(base: Settings, path: Path, owners: Collection[int]) -> Settings:
+# Given a file of settings, its values, and the settings that they are put over: which of them do not count.
+Held = Callable[[Path, Mapping[str, Any], "Settings"], Collection[str]]
+
+
+def _apply(base: Settings, path: Path, owners: Collection[int], held: Held | None) -> Settings:
     document = load_yaml(path, owners)
     known = {each.name for each in fields(Settings)}
     problems, changes = [], {}
@@ -223,6 +241,8 @@ def _apply(base: Settings, path: Path, owners: Collection[int]) -> Settings:
             problems.append(document.problem(str(error), key))
     if problems:
         raise DeclarationError(problems)
+    for key in held(path, changes, base) if held and changes else ():
+        del changes[key]
     return replace(base, **changes)
 
 
@@ -246,19 +266,22 @@ def _gas_town(town: Path) -> Settings:
     )
 
 
-def load_settings(town: Path, rig: str = "") -> Settings:
+def load_settings(town: Path, rig: str = "", held: Held | None = None) -> Settings:
     """Read the town's settings and, over them, the rig's; below both, what a Gas Town set in its own file.
+
+    Whoever acts on them calls ``witness.trust.settings.trusted_settings``.
 
     Args:
         town: the town's root.
         rig: name of the rig, empty for the town's own settings.
+        held: which values of a file do not count; all do when None.
 
     Raises:
         DeclarationError: a file is not YAML, or has an unknown key or a wrong value.
     """
     owners = _owners(town)
-    settings = _apply(_gas_town(town), town / "settings" / "witness.yaml", owners)
-    return _apply(settings, town / rig / "settings" / "witness.yaml", owners) if rig else settings
+    settings = _apply(_gas_town(town), town / "settings" / "witness.yaml", owners, held)
+    return _apply(settings, town / rig / "settings" / "witness.yaml", owners, held) if rig else settings
 
 
 def _owners(town: Path) -> set[int]:

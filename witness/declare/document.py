@@ -15,6 +15,7 @@ from witness.config.resources import molecules_dir
 from witness.config.town import Town
 from witness.declare.source import Place, Source, dotted, json_lines, line_of, toml_lines
 from witness.errors import DeclarationError, NotFoundError, Problem
+from witness.files import read_project
 
 # The largest formula that Gas Town ships has 60 KB; past this it is some other file, named by mistake.
 MAX_BYTES = 4 * 1024 * 1024
@@ -59,9 +60,7 @@ def read_document(path: Path) -> Document:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.is_file() and path.stat().st_size > MAX_BYTES:
-            raise DeclarationError([Problem(f"not a formula: larger than {MAX_BYTES} bytes", str(path))])
-        data = path.read_bytes()
+        data = read_project(path, MAX_BYTES)
     except OSError as error:
         raise DeclarationError([Problem(f"cannot be read: {error.strerror}", str(path))]) from error
     try:
@@ -128,10 +127,10 @@ def _up_to_repository(workdir: Path) -> Iterator[Path]:
 def _redirected(place: Path) -> Iterator[Path]:
     """The formulas' folder that a worktree shares with its rig."""
     try:
-        target = (place / ".beads" / "redirect").read_text(encoding="utf-8").strip()
+        target = read_project(place / ".beads" / "redirect", 4096).decode().strip()
     except (OSError, UnicodeDecodeError):
         return
-    if target:
+    if target and "\0" not in target:
         yield place / target / FOLDER.name
 
 

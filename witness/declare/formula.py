@@ -10,6 +10,7 @@ from typing import Any
 from witness.declare.document import Document
 from witness.declare.source import Place, dotted
 from witness.errors import Problem, did_you_mean
+from witness.process.limits import LIMITS
 
 KINDS = ("convoy", "workflow", "expansion", "aspect")
 # Which list of parts each kind consists of; `advice` is how bd writes an aspect.
@@ -61,7 +62,7 @@ _SHAPE: dict[str, Any] = {
 
 # What bd's reader, or a newer Gas Town's, knows beside these, by where it stands.
 _ALSO: Mapping[str, frozenset[str]] = {
-    "": frozenset(["vars", "advice", "pointcuts", "phase", "source", "title", "labels", "metadata", "squash"]),
+    "": frozenset(["vars", "advice", "pointcuts", "phase", "source", "title", "labels", "metadata", "squash", *LIMITS]),
     "steps": frozenset(
         [
             "notes",

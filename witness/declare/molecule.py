@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from witness.config.town import Town
 from witness.declare.document import Document, find_beside, find_formula, read_document
@@ -20,6 +21,9 @@ from witness.declare.formula import (
 from witness.declare.source import Source
 from witness.declare.variables import SIDECARS, Variable, fill, placeholders, read_variables, resolve
 from witness.errors import DeclarationError, NotFoundError, Problem
+from witness.process.limits import LIMITS, parse_limit
+
+ASKING_KEYS = ("agent", *LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Molecule:
         steps: the parents' steps, then its own; one with the same id takes its parent's place.
         parents: the files of all formulas that it extends, nearest first.
         warnings: keys that nobody reads.
+        limits: what its agent may use of the machine, each with the file that says so; see ``Limits``.
+        asks: by file, what asks for trust where the file came with a project: its agent and its limits.
     """
 
     name: str
@@ -43,6 +49,8 @@ class Molecule:
     steps: tuple[Step, ...] = ()
     parents: tuple[Path, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    limits: Mapping[str, tuple[Path, int | None]] = field(default_factory=dict)
+    asks: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def load(
@@ -184,6 +192,8 @@ class _Reader:
         declared: dict[str, Variable] = {}
         steps: list[Step] = []
         parents: list[Path] = []
+        limits: dict[str, tuple[Path, int | None]] = {}
+        asks: dict[Path, Mapping[str, Any]] = {}
         chain = (*chain, path.resolve())
         for at, name in enumerate(_extended(document)):
             parent = self._parent(document, at, name, chain)
@@ -193,19 +203,33 @@ class _Reader:
                 declared.setdefault(key, variable)
             warnings += parent.warnings
             steps += parent.steps
+            limits = {**parent.limits, **limits}
+            asks |= parent.asks
             parents += [parent.path, *parent.parents]
         own, problems = read_variables(document)
         self.problems += problems
-        merged = _merge_steps(steps, read_steps(document))
+        limits |= self._limits(document)
         return Molecule(
             formula_name(document),
             path,
             document,
             {**declared, **own},
-            merged,
+            _merge_steps(steps, read_steps(document)),
             tuple(dict.fromkeys(parents)),
             tuple(warnings),
+            limits,
+            asks | {path: {key: document.raw[key] for key in ASKING_KEYS if key in document.raw}},
         )
+
+    def _limits(self, document: Document) -> dict[str, tuple[Path, int | None]]:
+        found = {}
+        for name in LIMITS:
+            if name in document.raw:
+                try:
+                    found[name] = (document.path, parse_limit(name, document.raw[name]))
+                except ValueError as error:
+                    self.problems.append(document.source(name).problem(str(error)))
+        return found
 
     def _parent(self, document: Document, at: int, name: str, chain: tuple[Path, ...]) -> Molecule | None:
         source = document.source("extends", at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from witness.config.town import Town
 from witness.declare.source import Source
 from witness.errors import DeclarationError, NotFoundError, Problem, UsageError
+from witness.files import files_matching, is_glob
 from witness.names import check_name
 from witness.trust import Definition, resolve
 
@@ -153,8 +153,7 @@ def missing_files(argument: str, workdir: Path) -> list[str]:
     missing = []
     for part in argument_files(argument):
         path = workdir / Path(part).expanduser()
-        # An absolute pattern is no business of Path.glob's.
-        if not _readable(path) and not any(map(_readable, map(Path, glob.iglob(str(path), recursive=True)))):  # noqa: PTH207
+        if not _readable(path) and not (is_glob(part) and any(map(_readable, files_matching(part, workdir)))):
             missing.append(part)
     return missing
 

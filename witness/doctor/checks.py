@@ -46,6 +46,7 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
     ("heeded", town_checks.check_heeding),
     ("witness", leftover_checks.check_witness),
     ("leftovers", leftover_checks.check_processes),
+    ("cgroups", leftover_checks.check_cgroups),
     ("runs", leftover_checks.check_run_folders),
     ("sockets", runtime.check_sockets),
     ("stop", town_checks.check_emergency_stop),

@@ -16,6 +16,7 @@ from witness.launch import town_witness
 from witness.launch.environment import tmux_around
 from witness.names import GroupId
 from witness.process import ProcessId
+from witness.process.cgroup import cgroup_members
 from witness.process.table import Markers, is_proven, process_name, read_table
 
 # A run's logs are read within days, if at all.
@@ -75,10 +76,26 @@ def check_processes(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]
         )
 
 
+def check_cgroups(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """No cgroup of a run of this town that is over stands empty; what holds a process is told as a leftover."""
+    if not town.journal_path.exists():
+        return
+    with Journal(town.journal_path) as journal:
+        over = [(group, folder) for group in journal.groups.ended_with_cgroups() for folder in group.cgroups]
+    empty = [folder for group, folder in over if Path(folder).exists() and not cgroup_members(folder, group.id.run)]
+    if empty:
+        yield warning(
+            "cgroups",
+            f"{len(empty)} empty cgroups of ended runs stand: {', '.join(empty[:3])}",
+            "gt witness patrol takes them away",
+            lambda: _patrol(town),
+        )
+
+
 def _patrol(town: Town) -> str:
     with Witness(town, environ={}) as witness:
         report = witness.patrol()
-    return "patrolled: " + ("; ".join(report.errors) or "the processes of ended runs were ended")
+    return "patrolled: " + ("; ".join(report.errors) or "what ended runs had left is gone")
 
 
 def check_run_folders(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:

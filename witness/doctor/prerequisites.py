@@ -15,12 +15,13 @@ from witness.agents import hook_settings
 from witness.agents.channels import recorded_state
 from witness.agents.clients import Channel
 from witness.config.keys import find_key
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, note, ok, warning
 from witness.errors import DeclarationError, TmuxUnusableError, UsageError, WitnessError
 from witness.journal import Journal
 from witness.tmux import check_tmux
+from witness.trust.settings import trusted_settings
 
 DEFAULT_AGENT = "claude"
 
@@ -55,7 +56,7 @@ def check_agent(environ: Mapping[str, str]) -> Iterator[Finding]:
 def check_key(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
     """The key of sidecars that ask a model; its value is shown to nobody."""
     try:
-        settings = load_settings(town.root)
+        settings = trusted_settings(town.root)
     except DeclarationError:
         settings = Settings()  # the settings' own check names the fault
     try:

@@ -18,12 +18,13 @@ from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.doctor.finding import Finding
 from witness.errors import WitnessError
 from witness.files import read_bytes
 from witness.journal import Journal
+from witness.trust.settings import trusted_settings
 from witness.version import __version__
 
 _LOGS = ("witness.log", "forkserver.log", "cron.log")
@@ -58,7 +59,7 @@ def bundle(town: Town | None, findings: Sequence[Finding], without_secret: Calla
 
 def _settings(town: Town) -> Iterator[str]:
     try:
-        given, plain = load_settings(town.root), Settings()
+        given, plain = trusted_settings(town.root), Settings()
     except WitnessError as error:
         yield from str(error).splitlines()
         return

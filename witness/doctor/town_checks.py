@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.declare.document import ENDINGS, FOLDER
 from witness.declare.molecule import Molecule
@@ -18,6 +17,7 @@ from witness.journal.decisions import JUDGED_ENOUGH
 from witness.launch import town_witness
 from witness.launch.environment import tmux_around
 from witness.supervise.rebuild import rebuild
+from witness.trust.settings import trusted_settings, withheld_settings
 
 
 def check_place(town: Town | None, start: Path, real_gt: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -51,10 +51,12 @@ def check_settings(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
     """``settings/witness.yaml`` of the town and of each rig."""
     for rig in ("", *town.rigs):
         try:
-            settings = load_settings(town.root, rig)
+            settings = trusted_settings(town.root, rig)
         except DeclarationError as error:
             yield from (fault("settings", str(problem), "correct the line") for problem in error.problems)
             continue
+        for line in withheld_settings(town.root, rig):
+            yield warning("settings", line, "gt sidecar trust, or leave it out")
         if rig and settings.sidecars:
             yield ok("settings", f"rig {rig}: every polecat gets {settings.sidecars}")
 

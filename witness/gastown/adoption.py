@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from witness.clock import Clock
-from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.declare.molecule import Molecule
 from witness.declare.sidecar_spec import ResolvedSidecars, resolve_specs
@@ -20,6 +19,7 @@ from witness.gastown.follow_plan import FOLLOWED, ObservedPolecat
 from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState, RunState
 from witness.launch.pane import make_run_dir
 from witness.names import GroupId
+from witness.trust.settings import trusted_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def declared_for(town: Town, sighting: ObservedPolecat, bead: HookedBead) -> Dec
         text, source, path = molecule.sidecars(given), molecule.sidecars_source(given), str(molecule.path)
         given = molecule.variables(given)
     else:
-        text = load_settings(town.root, sighting.rig).sidecars
+        text = trusted_settings(town.root, sighting.rig).sidecars
     return Declared(resolve_specs(text, source, town=town, rig=sighting.rig, workdir=workdir), path, given)
 
 
@@ -79,7 +79,7 @@ def adopt(
         UsageError: a polecat of that name is on record as living.
     """
     group = GroupId(sighting.rig, sighting.polecat, uuid.uuid4().hex)
-    settings = load_settings(town.root, sighting.rig)
+    settings = trusted_settings(town.root, sighting.rig)
     make_run_dir(town.run_dir(group.run))
     now = clock.monotonic()
     with journal.transaction():

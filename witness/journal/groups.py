@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at, "
     "intent_note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans, "
-    "session_missing, activity, activity_at, channel, channel_reason, client_version, pane"
+    "session_missing, activity, activity_at, channel, channel_reason, client_version, pane, "
+    "limits, limit_cgroups, limits_met"
 )
 
 
@@ -72,6 +73,10 @@ class GroupTable:
             " (SELECT run FROM events WHERE kind = 'group-nuked' AND time >= ?)",
             rig, since,
         )  # fmt: skip
+
+    def ended_with_cgroups(self) -> list[Group]:
+        """Runs that are NUKED and whose cgroups could not be taken away yet."""
+        return self._select("state = 'NUKED' AND (cgroup != '' OR limit_cgroups != '{}')")
 
     def get(self, run: str) -> Group | None:
         """The run, living or ended."""
@@ -195,6 +200,9 @@ def _state_values(state: RunState) -> tuple[Any, ...]:
         state.channel_reason,
         state.client_version,
         state.pane,
+        json.dumps(dict(state.limits)),
+        json.dumps(dict(state.limit_cgroups)),
+        state.limits_met,
     )
 
 
@@ -203,15 +211,17 @@ def _state_columns(changes: RunStateChanges) -> dict[str, Any]:
     if "worker" in changes:
         worker = columns.pop("worker")
         columns |= {"worker_pid": worker.pid if worker else None, "worker_started": worker.started if worker else None}
-    if "orphans" in changes:
-        columns["orphans"] = json.dumps(changes["orphans"])
+    for name in ("orphans", "limits", "limit_cgroups"):
+        if name in changes:
+            columns[name] = json.dumps(columns[name])
     return columns
 
 
 def _group(row: tuple[Any, ...]) -> Group:
     (run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at,
      note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans,
-     session_missing, activity, activity_at, channel, channel_reason, client_version, pane) = row  # fmt: skip
+     session_missing, activity, activity_at, channel, channel_reason, client_version, pane,
+     limits, limit_cgroups, limits_met) = row  # fmt: skip
     return Group(
         id=GroupId(rig, polecat, run),
         session=session,
@@ -242,6 +252,9 @@ def _group(row: tuple[Any, ...]) -> Group:
             channel_reason=channel_reason,
             client_version=client_version,
             pane=pane,
+            limits=json.loads(limits),
+            limit_cgroups=json.loads(limit_cgroups),
+            limits_met=limits_met,
         ),
     )
 

@@ -63,6 +63,9 @@ class RunState:
         overrides: fields of sidecar types that the spawn's settings set, by type.
         followed: the polecat is Gas Town's; only its sidecars are ours.
         cgroup: the group's own cgroup, empty when it has none.
+        limits: the bounds that its agent runs in, by name.
+        limit_cgroups: the cgroups that hold them, by controller.
+        limits_met: what of them was met, in words, as it was told last.
         worker: the process that is spawning or ending the group, None when nobody is.
         orphans: pids of the orphans that were told of last.
         session_missing: monotonic seconds at which its session was first missed, None while it is there.
@@ -80,6 +83,9 @@ class RunState:
     overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     followed: bool = False
     cgroup: str = ""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    limit_cgroups: Mapping[str, str] = field(default_factory=dict)
+    limits_met: str = ""
     worker: ProcessId | None = None
     orphans: tuple[int, ...] = ()
     session_missing: float | None = None
@@ -95,6 +101,9 @@ class RunStateChanges(TypedDict, total=False):
     """What of a run's state changes while it lives; several processes write, each its own part."""
 
     cgroup: str
+    limits: Mapping[str, int]
+    limit_cgroups: Mapping[str, str]
+    limits_met: str
     worker: ProcessId | None
     orphans: tuple[int, ...]
     session_missing: float | None
@@ -141,6 +150,11 @@ class Group:
     intent_note: str = ""
     zombie: str = ""
     run_state: RunState = field(default_factory=RunState)
+
+    @property
+    def cgroups(self) -> tuple[str, ...]:
+        """All cgroups that are its own."""
+        return tuple(dict.fromkeys(filter(None, (self.run_state.cgroup, *self.run_state.limit_cgroups.values()))))
 
     @property
     def pane(self) -> str:

@@ -159,4 +159,9 @@ STEPS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     """,
     "ALTER TABLE groups ADD COLUMN pane TEXT NOT NULL DEFAULT ''",
+    """
+    ALTER TABLE groups ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
+    ALTER TABLE groups ADD COLUMN limit_cgroups TEXT NOT NULL DEFAULT '{}';
+    ALTER TABLE groups ADD COLUMN limits_met TEXT NOT NULL DEFAULT '';
+    """,
 )

@@ -6,7 +6,7 @@ import json
 import os
 import select
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,8 @@ def start_polecat(
     workdir: Path,
     environment: Mapping[str, str],
     grace: float,
-    cgroup: Path | None = None,
+    cgroup: str = "",
+    limits: Sequence[str] = (),
     outer: Tmux | None = None,
 ) -> StartedPolecat:
     """Start the agent in a new tmux session, below its reaper.
@@ -75,15 +76,16 @@ def start_polecat(
         workdir: where it works.
         environment: its whole environment; it may hold keys, so it goes through a private file that the reaper removes.
         grace: seconds that the reaper gives to what the agent leaves behind.
-        cgroup: the group's own cgroup, which the reaper goes into; None for none.
+        cgroup: the group's own cgroup, which the reaper goes into; empty for none.
+        limits: the cgroups that bound the agent, which it goes into or does not start.
         outer: the tmux that holds the polecat that we ourselves run in, if any.
 
     Raises:
         SpawnError: the agent could not be started; the pane may still stand.
         TmuxError: tmux could not make the session.
     """
-    launch = {"argv": argv, "cwd": str(workdir), "environment": dict(environment), "grace": grace}
-    launch["cgroup"] = str(cgroup) if cgroup else None
+    launch: dict[str, Any] = {"argv": argv, "cwd": str(workdir), "environment": dict(environment), "grace": grace}
+    launch |= {"cgroup": cgroup, "limits": list(limits)}
     replace_file(run_dir / "launch.json", json.dumps(launch), durable=False, below=run_dir.parent)
     with _fifo(run_dir / "started.fifo") as fifo:
         pane = tmux.new_session(

@@ -4,11 +4,12 @@ It runs as a script under ``python -S -I`` and imports nothing of ours, because 
 
     reaper.py RUN_DIR
 
-``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace", "cgroup"}``; it is read and removed at once,
-since the environment may hold the agent's own keys. What happens is told in two files, written whole: ``started.json``
-(``{"reaper", "keeper", "agent"}`` as [pid, start ticks], or ``{"error"}``) and ``exit.json``
-(``{"code", "signal", "hangup"}``), and by one line in the FIFO ``started.fifo`` where somebody reads it. What
-the agent's screen showed last stays in ``screen.txt``.
+``RUN_DIR/launch.json`` holds ``{"argv", "cwd", "environment", "grace", "cgroup", "limits"}``; it is read and removed
+at once, since the environment may hold the agent's own keys. Into the cgroup go the reapers with all below them; into
+those that bound it, ``limits``, the agent alone with what it starts. What happens is told in two files, written whole:
+``started.json`` (``{"reaper", "keeper", "agent"}`` as [pid, start ticks], or ``{"error"}``) and ``exit.json``
+(``{"code", "signal", "hangup"}``), and by one line in the FIFO ``started.fifo`` where somebody reads it. What the
+agent's screen showed last stays in ``screen.txt``.
 
 As a subreaper (Linux) it becomes the parent of whatever the agent's processes leave behind, double-forked daemons
 included, so that the Witness finds them as its descendants. When the agent has ended it ends those too.
@@ -44,14 +45,9 @@ def become_subreaper() -> None:
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def join_cgroup(folder: str | None) -> None:
-    """Go into the group's cgroup, before anybody is forked; where that is not allowed, the other nets must do."""
-    if folder:
-        try:
-            with open(f"{folder}/cgroup.procs", "w") as file:
-                file.write("0")
-        except OSError:
-            pass
+def join_cgroup(folder: str) -> None:
+    with open(f"{folder}/cgroup.procs", "w") as file:
+        file.write("0")
 
 
 def write_whole(path: str, value: object) -> None:
@@ -84,12 +80,16 @@ def children() -> list[int]:
         return []
 
 
-def start(argv: list[str], cwd: str, environment: dict[str, str]) -> tuple[int, str]:
-    """Start the agent; returns (pid, "") or (0, reason)."""
+def start(argv: list[str], cwd: str, environment: dict[str, str], limits: list[str]) -> tuple[int, str]:
+    """Start the agent within its limits; returns (pid, "") or (0, reason)."""
     read_end, write_end = os.pipe()  # closed by exec, or carries the reason why there was none
     pid = os.fork()
     if pid == 0:
+        doing = "its limits cannot hold"
         try:
+            for folder in limits:
+                join_cgroup(folder)
+            doing = argv[0]
             os.close(read_end)
             for number in (*_WATCHED, *_IGNORED, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
@@ -98,7 +98,7 @@ def start(argv: list[str], cwd: str, environment: dict[str, str]) -> tuple[int, 
             os.execvpe(argv[0], argv, environment)
         except BaseException as error:
             reason = getattr(error, "strerror", None) or str(error)
-            os.write(write_end, f"{argv[0]}: {reason}".encode()[:500])
+            os.write(write_end, f"{doing}: {reason}".encode()[:500])
         os._exit(127)
     os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:
@@ -183,11 +183,13 @@ def end_the_rest(grace: float) -> None:
         collect({})
 
 
-def keep(run_dir: str, argv: list[str], cwd: str, environment: dict[str, str], grace: float, reaper: list[int]) -> int:
+def keep(
+    run_dir: str, agent_start: tuple[list[str], str, dict[str, str], list[str]], grace: float, reaper: list[int]
+) -> int:
     """The keeper's life: start the agent, see it through, end what it leaves. Returns the exit code."""
     become_subreaper()
     me = [os.getpid(), start_ticks(os.getpid())]
-    agent, reason = start(argv, cwd, environment)
+    agent, reason = start(*agent_start)
     if reason:
         tell(run_dir, {"error": reason})
         sys.stderr.write(f"gt-witness: {reason}\n")
@@ -214,7 +216,12 @@ def keep_screen(run_dir: str) -> None:
     if not pane or not server:
         return
     read_end, write_end = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:  # no more processes are to be had; the end goes on without a screen
+        os.close(read_end)
+        os.close(write_end)
+        return
     if pid == 0:
         # TERM and HUP stay blocked in it: an end of the group now asks every process in it to go.
         try:
@@ -275,12 +282,17 @@ def main() -> int:
     os.unlink(f"{run_dir}/launch.json")
     # What tmux says of the pane is true only here.
     launch["environment"].update({name: os.environ[name] for name in _OF_THE_PANE if name in os.environ})
-    join_cgroup(launch.get("cgroup"))
+    if launch.get("cgroup"):
+        try:
+            join_cgroup(launch["cgroup"])
+        except OSError:
+            pass  # the other nets must do
     grace = float(launch["grace"])
     reaper = [os.getpid(), start_ticks(os.getpid())]
     keeper = os.fork()
     if keeper == 0:
-        os._exit(keep(run_dir, launch["argv"], launch["cwd"], launch["environment"], grace, reaper))
+        agent_start = (launch["argv"], launch["cwd"], launch["environment"], launch.get("limits", []))
+        os._exit(keep(run_dir, agent_start, grace, reaper))
     ended: dict[int, int] = {}
     live(keeper, ended)
     code = os.waitstatus_to_exitcode(ended[keeper])

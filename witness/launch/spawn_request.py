@@ -7,23 +7,30 @@ import shlex
 import shutil
 import subprocess
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from witness.agents.folder_dialog import FolderDialog, folder_dialog
 from witness.assignment import Assignment
-from witness.config.settings import Settings, load_settings
+from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.declare.molecule import Molecule
-from witness.declare.sidecar_spec import ResolvedSidecars, SidecarSpec, resolve_specs
+from witness.declare.sidecar_spec import ResolvedSidecars, SidecarSpec, argument_files, resolve_specs
 from witness.declare.source import Source
+from witness.declare.variables import SIDECARS
 from witness.errors import DeclarationError, Problem, UsageError
+from witness.files import read_project
 from witness.names import GroupId, check_name, is_text
 from witness.process import ProcessId
+from witness.process.limits import Limits
 from witness.prompts import minimal_prompt
 from witness.tmux import check_tmux
+from witness.trust.definition import allowed
+from witness.trust.molecules import molecule_asking, project_of
+from witness.trust.requests import reaches_outside
+from witness.trust.settings import rig_askings, trusted_settings, withheld_settings
 
 DEFAULT_AGENT = "claude"
 
@@ -67,6 +74,7 @@ class SpawnRequest:
         agent: the agent's command line, empty for the molecule's or the default.
         witness: start the town's Witness when none runs.
         issue: the work as an issue: a file, or an id that ``bd`` knows.
+        limits: what its agent may use of the machine, by name; beats the settings' and the molecule's.
         memory: name of the agent whose memory it is given; empty for the molecule's ``memory`` variable, or none.
         memory_provider: how memories are opened; the command line gives the one of ``sidecars.memory``.
         check: looks at each sidecar before anything starts; the command line gives the one of ``sidecars.observer``.
@@ -86,6 +94,7 @@ class SpawnRequest:
     agent: str = ""
     witness: bool = True
     issue: str = ""
+    limits: Mapping[str, int | None] = field(default_factory=dict)
     memory: str = ""
     memory_provider: MemoryProvider | None = None
     check: SidecarCheck | None = None
@@ -115,6 +124,8 @@ class SpawnPlan:
         found: what a sidecar will hold the agent to, by its name.
         warnings: about the molecule, one line each.
         folder: the client's question about its folder that is to be answered beforehand; None for none.
+        limits: what its agent may use of the machine.
+        withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
     """
 
     group: GroupId
@@ -132,6 +143,8 @@ class SpawnPlan:
     found: Mapping[str, str] = field(default_factory=dict)
     folder: FolderDialog | None = None
     warnings: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    withheld: tuple[str, ...] = ()
 
     @property
     def specs(self) -> tuple[SidecarSpec, ...]:
@@ -150,7 +163,7 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
     given = {"issue": request.issue, **request.variables} if request.issue else dict(request.variables)
     settings, molecule, variables = Settings(), None, given
     try:
-        settings = load_settings(town.root, rig)
+        settings = trusted_settings(town.root, rig)
         if request.molecule:
             molecule = Molecule.load(request.molecule, town, workdir)
             variables = molecule.variables(given)
@@ -168,7 +181,10 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
                 sidecars = resolve_specs(text, source, town=town, rig=rig, workdir=workdir)
     except DeclarationError as error:
         problems += [problem for problem in error.problems if problem not in problems]
-    argv, problem = _agent(request.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT, workdir)
+    withheld = [*_withheld(town, rig), *sidecars.withheld]
+    limits = _molecule_limits(molecule, settings.limits, town, rig, workdir, withheld)
+    problems += _outside(molecule, request, given, sidecars, town, rig, workdir)
+    argv, problem = _agent(request, molecule, town, rig, workdir)
     problems += problem
     try:
         check_tmux()
@@ -210,6 +226,8 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
         {name: text for name, text in found.items() if text},
         folder,
         tuple(map(str, molecule.warnings)) if molecule else (),
+        limits.over(request.limits),
+        tuple(withheld),
     )
 
 
@@ -243,6 +261,54 @@ def _folder(request: SpawnRequest, settings: Settings, argv: tuple[str, ...], wo
             raise
         return None  # the client itself will say what is wrong with its file
     return dialog if dialog and (wanted or (request.ask_folder and request.ask_folder(dialog))) else None
+
+
+def _outside(
+    molecule: Molecule | None,
+    request: SpawnRequest,
+    given: Mapping[str, str],
+    sidecars: ResolvedSidecars,
+    town: Town,
+    rig: str,
+    workdir: Path,
+) -> list[Problem]:
+    """What a project's molecule names outside of the project: it is not read on the project's word."""
+    project = project_of(molecule.path, town.root, rig, workdir) if molecule else None
+    if molecule is None or project is None or allowed(project, town.root, rig, workdir):
+        return []
+    named: dict[str, Iterable[str]] = {}
+    if request.sidecars is None and SIDECARS not in given:
+        named["--sidecars"] = [part for spec in sidecars.specs for part in argument_files(spec.argument)]
+    if not request.task and "issue" not in given and "issue" in molecule.declared:
+        named["--issue"] = [molecule.declared["issue"].default or ""]
+    return [
+        Problem(f"{part!r} lies outside of {project}: not read on the word of {molecule.path}; give {flag} yourself")
+        for flag, parts in named.items()
+        for part in parts
+        if reaches_outside(part)
+    ]
+
+
+def _withheld(town: Town, rig: str) -> list[str]:
+    try:
+        return withheld_settings(town.root, rig)
+    except DeclarationError:
+        return []  # what is wrong there is told beside all other faults
+
+
+def _molecule_limits(
+    molecule: Molecule | None, limits: Limits, town: Town, rig: str, workdir: Path, withheld: list[str]
+) -> Limits:
+    """The settings' limits with the molecule's; those of a project that nobody has trusted only make them tighter."""
+    for name, (path, value) in molecule.limits.items() if molecule else ():
+        wanted = limits.over({name: value})
+        if molecule and limits.tightened({name: value}) != wanted:
+            trust = molecule_asking(path, molecule.asks[path], town.root, rig, workdir)
+            if not trust.counts:
+                withheld += [line for line in [trust.withheld()] if line not in withheld]
+                continue
+        limits = wanted
+    return limits
 
 
 def _assignment(
@@ -282,6 +348,9 @@ def _place(town: Town, request: SpawnRequest) -> tuple[str, Path, str, list[Prob
     # Links stay as the user wrote them.
     workdir = Path(os.path.abspath(request.workdir or town.workdir(rig) or Path.cwd()))  # noqa: PTH100
     session = ""
+    asking = rig_askings(town.root).get(rig) if request.workdir is None and not town.gastown else None
+    if asking is not None and not asking.counts:
+        problems.append(Problem(f"{asking.withheld()}, or give --workdir"))
     try:
         check_name("polecat", request.polecat)
         session = town.session(rig, request.polecat)
@@ -322,7 +391,15 @@ def _sidecars(
     return settings.sidecars, "settings/witness.yaml"
 
 
-def _agent(command: str, workdir: Path) -> tuple[tuple[str, ...], list[Problem]]:
+def _agent(
+    request: SpawnRequest, molecule: Molecule | None, town: Town, rig: str, workdir: Path
+) -> tuple[tuple[str, ...], list[Problem]]:
+    """The agent's words; a project's molecule names one only when the user has trusted it."""
+    command = request.agent or (molecule.agent if molecule else "") or DEFAULT_AGENT
+    if molecule and molecule.agent and not request.agent:
+        trust = molecule_asking(molecule.path, molecule.asks[molecule.path], town.root, rig, workdir)
+        if not trust.counts:
+            return (), [Problem(f"{trust.withheld()}, or give --agent")]
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:
@@ -399,10 +476,10 @@ def read_task(task: str, issue: str, workdir: Path) -> tuple[Task, list[Problem]
     path = workdir / issue
     if path.is_file():
         try:
-            with path.open("rb") as file:
-                return Task(file.read(_LARGEST_ISSUE).decode("utf-8-sig", errors="replace"), issue), []
+            text = read_project(path, _LARGEST_ISSUE, cut=True).decode("utf-8-sig", errors="replace")
         except OSError as error:
-            return Task(), [Problem(f"cannot be read: {error}", issue)]
+            return Task(), [Problem(f"cannot be read: {error.strerror}", issue)]
+        return Task(text, issue), []
     return _ask_bd(issue, workdir)
 
 

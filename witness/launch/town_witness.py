@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from witness.clock import SystemClock
-from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import TownLockedError, WitnessError
 from witness.files import locked, replace_file
@@ -22,6 +21,7 @@ from witness.launch.environment import daemon_environ
 from witness.process import ProcessId
 from witness.process.exits import wait_gone
 from witness.tmux import Tmux
+from witness.trust.settings import trusted_settings
 from witness.version import __version__
 
 SOCKET = "witness.sock"
@@ -106,7 +106,7 @@ def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> Non
         return
     runtime = town.make_runtime()
     argv = [sys.executable, "-P", "-m", "witness.daemon", str(town.root), *(["--linger"] if linger else [])]
-    key_env = load_settings(town.root).key_env
+    key_env = trusted_settings(town.root).key_env
     start_outside(argv, daemon_environ(key_env), runtime / "witness.log", outer)
 
 

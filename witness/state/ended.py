@@ -60,6 +60,8 @@ def ended_state(town: Town, journal: Journal, group: Group) -> Ended:
         parts.append(f"signal {number} ({_signal_name(number)})")
     if by == "unknown":
         parts.append("no exit status was left")
+    if group.run_state.limits_met:
+        parts.append(group.run_state.limits_met)
     sentence = ", ".join(parts) + (f"; last line: {last}" if last else "")
     return Ended(rfc3339(at) if at else None, by, status, number, last, sentence)
 

@@ -36,6 +36,7 @@ _WORDS: Mapping[str, str] = {
     "done": "it says that it is done: {status}",
     "late-done": "a done of a run that is over was dropped",
     "nuke-began": "it is being ended: {reason}",
+    "limits-met": "{words}",
     "nuked": "ended {ended} processes in {seconds} s, none survived ({reason})",
     "nuke-failed": "still alive after its end: {survivors}",
     "told": "{message}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,13 +19,24 @@ from witness.clock import Clock, SystemClock
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.events.spool_writer import CURRENT
+from witness.files import read_project
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
 from witness.launch.town_witness import witness_process
 from witness.process import ProcessId
+from witness.process.limits import Limits, read_use
 from witness.process.table import GroupMembership, Markers, Table, is_alive, read_table, usage_of
 from witness.state.activity import Activity, LastEvents, Screen, action_text, activity_of, last_events
 from witness.state.ended import ended_state
-from witness.state.records import SCHEMA, Action, ActivityKind, PolecatState, SidecarState, TownState, rfc3339
+from witness.state.records import (
+    SCHEMA,
+    Action,
+    ActivityKind,
+    LimitState,
+    PolecatState,
+    SidecarState,
+    TownState,
+    rfc3339,
+)
 from witness.tmux import Pane, Tmux
 
 _LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
@@ -156,6 +168,7 @@ class StateReader:
             memory=memory,
             cpu_seconds=used,
             cpu_percent=percent,
+            limits=_limits(group),
             sidecars=tuple(
                 self._sidecar(group, each, look) for each in members if each.kind is MemberKind.SIDECAR
             ),
@@ -257,6 +270,13 @@ class StateReader:
         return sum(each.memory for each in usages), round(used, 2), percent
 
 
+def _limits(group: Group) -> LimitState | None:
+    limits, use = Limits(**group.run_state.limits), read_use(group.run_state.limit_cgroups)
+    if not limits:
+        return None
+    return LimitState(*limits.values(), use.memory, use.pids, use.words or group.run_state.limits_met)
+
+
 def _stamp(path: Path) -> tuple[int, int]:
     try:
         status = os.lstat(path)
@@ -278,12 +298,13 @@ def _branch(workdir: str) -> str:
         dot = place / ".git"
         try:
             if dot.is_file():  # a worktree: the file says where its own folder is
-                target = dot.read_text()[:4096].removeprefix("gitdir:").strip()
-                dot = place / target
-            head = (dot / "HEAD").read_text()[:1024].strip()
-        except (OSError, UnicodeDecodeError):
+                dot = place / read_project(dot, 4096).decode().removeprefix("gitdir:").strip()
+            head = read_project(dot / "HEAD", 1024).decode().strip()
+        except (OSError, ValueError):
             continue
-        return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:12]
+        if head.startswith("ref: refs/heads/") and head.isprintable():
+            return head.removeprefix("ref: refs/heads/")
+        return head[:12] if re.fullmatch("[0-9a-f]{40,64}", head) else ""
     return ""
 
 

@@ -88,6 +88,28 @@ class SidecarState:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitState:
+    """What an agent may use of the machine with all that it starts, and what of it it uses; None for no limit.
+
+    Args:
+        memory_high, memory_max: bytes.
+        pids_max: processes and threads.
+        cpu_weight: its share of a busy processor; 100 is the usual one.
+        memory: bytes that are used, those of files that it reads included; None where memory has no limit.
+        pids: that there are; None where they have no limit.
+        met: which limit it has met, in words; empty when none.
+    """
+
+    memory_high: int | None
+    memory_max: int | None
+    pids_max: int | None
+    cpu_weight: int | None
+    memory: int | None
+    pids: int | None
+    met: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How a run ended.
 
@@ -133,6 +155,7 @@ class PolecatState:
         memory: bytes of its whole tree.
         cpu_seconds: processor time that the living tree has used.
         cpu_percent: of one core, over the time between two looks; None at the first.
+        limits: of what its agent may use, None when it has none.
         sidecars: its observers.
         ended: how it ended, when it has.
     """
@@ -162,6 +185,7 @@ class PolecatState:
     memory: int | None
     cpu_seconds: float | None
     cpu_percent: float | None
+    limits: LimitState | None
     sidecars: tuple[SidecarState, ...]
     ended: Ended | None = None
 
@@ -176,6 +200,8 @@ class PolecatState:
         found = self.as_json()
         for key in ("uptime", "memory", "cpu_seconds", "cpu_percent"):
             del found[key]
+        if found["limits"]:
+            del found["limits"]["memory"], found["limits"]["pids"]
         if found["last_action"]:
             del found["last_action"]["age"]
         if found["waiting"]:

@@ -25,6 +25,7 @@ from witness.nuke import Target, TerminationResult, end_groups, foreign_to, targ
 from witness.process import ProcessId
 from witness.process.cgroup import remove_cgroup
 from witness.process.exits import agent_exit
+from witness.process.limits import read_use
 from witness.process.table import Table, ancestors, identify, is_alive, send
 from witness.supervise.actions import (
     Action,
@@ -388,9 +389,33 @@ class Executor:
                 clear_place(run_dir / name)
         group = self._journal.groups.get(run)
         if group:
-            remove_cgroup(group.run_state.cgroup, run)
+            self.tell_limits([group])
+            self._remove_cgroups(group)
         if group and group.run_state.followed:
             hide_from_hooks(self._town, group)
+
+    def tell_limits(self, groups: Iterable[Group]) -> None:
+        """Record what of their limits groups have met since it was told last."""
+        for group in groups:
+            if not group.run_state.limit_cgroups:
+                continue
+            met = read_use(group.run_state.limit_cgroups).words
+            if met and met != group.run_state.limits_met:
+                self._journal.groups.change(group.id.run, limits_met=met)
+                self._note("limits-met", group.id.run, words=met)
+
+    def sweep_cgroups(self) -> list[str]:
+        """Take away the empty cgroups of runs that are over; returns the addresses of those whose are gone now.
+
+        Right after its last process a cgroup may be busy still, and whoever ended the run may have been killed.
+        """
+        return [group.id.address for group in self._journal.groups.ended_with_cgroups() if self._remove_cgroups(group)]
+
+    def _remove_cgroups(self, group: Group) -> bool:
+        gone = all([remove_cgroup(each, group.id.run) for each in group.cgroups])
+        if gone and group.cgroups:
+            self._journal.groups.change(group.id.run, cgroup="", limit_cgroups={})
+        return gone
 
     def _end_orphans(self, run: str, processes: frozenset[ProcessId], outcome: PatrolResult) -> None:
         group = self._journal.groups.get(run)

@@ -14,6 +14,7 @@ from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKi
 from witness.launch.pane import read_started, reported_processes
 from witness.names import GroupId
 from witness.process import ProcessId
+from witness.process.cgroup import cgroups_of
 from witness.process.table import Markers, command_line, is_alive, read_table
 from witness.tmux import Tmux
 from witness.trust import resolve
@@ -96,6 +97,7 @@ def _record(
     now = clock.monotonic()
     assignments = _assignments(run_dir)
     known = next(iter(assignments), None)
+    cgroups = cgroups_of(leaders["agent"].pid, group.run) if "agent" in leaders else {}
     with journal.transaction():
         journal.groups.add(
             Group(
@@ -107,6 +109,8 @@ def _record(
                 created=run_dir.stat().st_mtime,
                 workdir=known.workdir if known else str(town.root),
                 run_state=RunState(
+                    cgroup=cgroups.pop("", ""),
+                    limit_cgroups=cgroups,
                     pane=_pane_of(town, leaders.get("reaper")),
                     task=known.task if known else "",
                     variables=known.variables if known else {},

@@ -101,6 +101,8 @@ class Reconciler:
         groups = [fact.group for fact in snapshot.groups]
         outcome.errors.extend(self.deliveries.settle(groups))
         self.channels.look(groups)
+        self.actor.tell_limits(groups)
+        self.actor.sweep_cgroups()
         ends = self._decide(snapshot, {*nukes, *runs}, outcome)
         return len(snapshot.groups), over + [(run, reason) for run, reason in ends if run not in runs]
 

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from witness.clock import Clock
-from witness.config.settings import Settings, changes, load_settings
+from witness.config.settings import Settings, changes
 from witness.config.town import Town
 from witness.errors import DeclarationError, WitnessError
 from witness.files import read_bytes
@@ -32,6 +32,8 @@ from witness.process.table import (
     read_table,
 )
 from witness.tmux import Pane, Tmux
+from witness.trust import Pins
+from witness.trust.settings import trusted_settings
 
 
 class Presence(Enum):
@@ -175,11 +177,11 @@ class SnapshotReader:
     def settings(self, rig: str) -> Settings:
         """The rig's settings, read again when a file has changed."""
         files = (self._town.root / "settings", self._town.root / rig / "settings")
-        stamp = tuple(_modified(folder / "witness.yaml", follow=True) for folder in files)
+        stamp = (*(_modified(folder / "witness.yaml", follow=True) for folder in files), _modified(Pins().path))
         known = self._settings.get(rig)
         if known is None or known[0] != stamp:
             try:
-                fresh = load_settings(self._town.root, rig)
+                fresh = trusted_settings(self._town.root, rig)
                 if known and (changed := changes(known[1], fresh)):
                     self._journal.note(self._clock.wall(), "settings-read", rig=rig, changed=", ".join(changed))
                 known = (stamp, fresh, "")

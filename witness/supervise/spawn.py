@@ -28,6 +28,7 @@ from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.cgroup import cgroup_members, make_cgroup
 from witness.process.exits import agent_exit, wait_gone
+from witness.process.limits import LimitGroup, LimitsUnavailable, make_limit_group
 from witness.process.table import identify
 from witness.supervise.executor import PatrolResult
 from witness.supervise.reconcile import Reconciler
@@ -146,7 +147,7 @@ class Spawner:
             started.agent,
             sidecars,
             choice,
-            (*prepared.sidecars.withheld, *prepared.warnings),
+            (*prepared.withheld, *prepared.warnings),
             prepared.mute,
             prepared.found,
             str(prepared.folder or ""),
@@ -196,7 +197,7 @@ class Spawner:
                 run,
                 polecat=prepared.group.address,
                 types=self._journal.definitions.digests(run),
-                withheld=list(prepared.sidecars.withheld),
+                withheld=list(prepared.withheld),
             )
 
     def _start_agent(self, prepared: SpawnPlan) -> tuple[StartedPolecat, Choice]:
@@ -226,7 +227,8 @@ class Spawner:
         prompt = prepared.task.prompt(prepared.group, names, briefing, str(file or ""))
         argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt)
         tmux: Tmux = self._reconciler.tmux
-        run, cgroup = prepared.group.run, self._contain(prepared)
+        run, bounds = prepared.group.run, self._bound(prepared)
+        cgroup = bounds.contained or self._contain(prepared)
         started = start_polecat(
             tmux,
             prepared.session,
@@ -235,10 +237,11 @@ class Spawner:
             prepared.workdir,
             environment,
             prepared.settings.stop_grace,
-            cgroup,
+            bounds.reapers or cgroup,
+            bounds.join,
             self._outer,
         )
-        if prepared.settings.containment == "cgroup" and started.agent.pid not in cgroup_members(str(cgroup), run):
+        if prepared.settings.containment == "cgroup" and started.agent.pid not in cgroup_members(cgroup, run):
             raise SpawnError(prepared.group.address, _NO_CGROUP)
         self._reconciler.actor.record_polecat(run, started.reaper, started.keeper, started.agent)
         self._journal.groups.change(run, pane=started.pane.id)
@@ -269,17 +272,33 @@ class Spawner:
         )
         return choice
 
-    def _contain(self, prepared: SpawnPlan) -> Path | None:
+    def _bound(self, prepared: SpawnPlan) -> LimitGroup:
+        """The cgroups in which the agent's limits hold; a limit that cannot be had is never left out in silence."""
+        if not prepared.limits:
+            return LimitGroup()
+        try:
+            bounds = make_limit_group(prepared.group.run, prepared.limits)
+        except LimitsUnavailable as error:
+            raise SpawnError(prepared.group.address, f"its limits cannot be set: {error}") from error
+        self._journal.groups.change(
+            prepared.group.run,
+            cgroup=bounds.contained,
+            limits=prepared.limits.set_values(),
+            limit_cgroups=bounds.folders,
+        )
+        return bounds
+
+    def _contain(self, prepared: SpawnPlan) -> str:
         """The group's own cgroup, where the settings want one and the machine gives it."""
         wanted = prepared.settings.containment
         if wanted == "reaper":
-            return None
+            return ""
         cgroup = make_cgroup(prepared.group.run)
         if cgroup:
             self._journal.groups.change(prepared.group.run, cgroup=str(cgroup))
         elif wanted == "cgroup":
             raise SpawnError(prepared.group.address, _NO_CGROUP)
-        return cgroup
+        return str(cgroup or "")
 
     def _hand_over_key(self, prepared: SpawnPlan) -> None:
         """Give the Witness the key that the caller has exported, before there is a sidecar to start without it."""

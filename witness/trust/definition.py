@@ -14,6 +14,7 @@ from witness.config.settings import load_settings
 from witness.config.yaml_document import BYTES, Document
 from witness.errors import DeclarationError, Problem
 from witness.files import open_regular, read_text
+from witness.trust.asking import Asking
 from witness.trust.layers import (
     OWN_FOLDER,
     PARTS,
@@ -53,7 +54,7 @@ class Definition:
     @property
     def digest(self) -> str:
         """SHA-256 of all that counts."""
-        return _digest([self.name, [asdict(each) for each in self.documents], self.files, self.programs])
+        return digest_of([self.name, [asdict(each) for each in self.documents], self.files, self.programs])
 
     def fields(self) -> dict[str, Any]:
         """Its fields as they are written, the nearest layer's value each; the snippets are no field."""
@@ -79,22 +80,10 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A layer of a project, and whether it counts.
-
-    Args:
-        layer: the layer.
-        digest: of its content, with the programs that it names.
-        asks: what it asks for, by field; a layer that asks for nothing counts.
-        programs: as ``Definition.programs``.
-        counts: whether it counts.
-    """
+class Judged(Asking):
+    """A layer of a type that was judged: of ``asks`` by what it says beyond those that count below it."""
 
     layer: Layer
-    digest: str
-    asks: Mapping[str, str]
-    programs: Mapping[str, str]
-    counts: bool
 
 
 def resolve(
@@ -126,7 +115,7 @@ def resolve(
             counting.append(each.layer)
             programs |= each.programs
         else:
-            withheld.append(_withheld(name, each))
+            withheld.append(each.withheld())
     folders = [layer.subject for layer in counting if layer.is_folder]
     if not folders:
         if withheld:
@@ -165,13 +154,16 @@ def examine(
     pins = Pins()
     for layer in layers_of(name, town, rig, workdir, own):
         if layer.project is None:
-            each = Judged(layer, "", {}, {}, True)
+            each = Judged(layer.subject, f"type {name}", {}, "", {}, True, layer)
         else:
             asks = asked_for(layer.fields, merged)
-            programs = _programs(layer, workdir or layer.project) if "command" in asks else {}
-            digest = _digest([name, layer.content, programs])
-            counts = believe or not asks or _allowed(layer, town, rig, workdir) or pins.hold(layer.subject, digest)
-            each = Judged(layer, digest, asks, programs, counts)
+            words = layer.fields.get("command") if "command" in asks else []
+            listed = words if isinstance(words, list) else [words]
+            programs = programs_of(listed, layer.project, workdir or layer.project)
+            digest = digest_of([name, layer.content, programs])
+            counts = believe or not asks or allowed(layer.project, town, rig, workdir)
+            counts = counts or pins.hold(layer.subject, digest)
+            each = Judged(layer.subject, f"type {name}", asks, digest, programs, counts, layer)
         judged.append(each)
         if each.counts:
             merged |= layer.fields
@@ -184,26 +176,17 @@ def withheld(name: str, town: Path | None = None, rig: str = "", workdir: Path |
     Raises:
         DeclarationError: a file cannot be read.
     """
-    return [_withheld(name, each) for each in examine(name, town, rig, workdir) if not each.counts]
+    return [each.withheld() for each in examine(name, town, rig, workdir) if not each.counts]
 
 
-def _withheld(name: str, judged: Judged) -> str:
-    what = "; ".join(f"{key} {reason}" for key, reason in judged.asks.items())
-    changed = "has changed since it was trusted" if Pins().knows(judged.layer.subject) else "is not trusted"
-    return (
-        f"{name}: {judged.layer.subject} {changed} and does not count (it asks: {what}): look at it, then "
-        f"'gt sidecar trust {judged.layer.subject}'"
-    )
-
-
-def _allowed(layer: Layer, town: Path | None, rig: str, workdir: Path | None) -> bool:
+def allowed(project: Path, town: Path | None, rig: str, workdir: Path | None) -> bool:
     """Whether the town's own settings allow the project; settings that came with the project allow nothing."""
-    if town is None or layer.project is None or not settings_are_ours(town, workdir):
+    if town is None or not settings_are_ours(town, workdir):
         return False
     ours = rig if rig and settings_are_ours(town / rig, workdir) else ""
-    project = layer.project.resolve()
+    top = project.resolve()
     return any(
-        project.is_relative_to((town / os.path.expanduser(each)).resolve())  # noqa: PTH111
+        top.is_relative_to((town / os.path.expanduser(each)).resolve())  # noqa: PTH111
         for each in load_settings(town, ours).trust
     )
 
@@ -230,13 +213,12 @@ def _own_files(context: Any, folders: list[Path]) -> dict[str, str]:
     return found
 
 
-def _programs(layer: Layer, workdir: Path) -> dict[str, str]:
-    """The files of the project that a layer's command names, by their paths, with their digests."""
-    assert layer.project is not None  # noqa: S101
-    command = layer.fields.get("command")
-    words = [word for word in (command if isinstance(command, list) else [command]) if isinstance(word, str) and word]
-    top, found = layer.project.resolve(), {}
+def programs_of(words: Iterable[Any], project: Path, workdir: Path) -> dict[str, str]:
+    """The files of the project that a command's words name, by their paths, with their digests."""
+    top, found = project.resolve(), {}
     for word in words:
+        if not isinstance(word, str) or not word:
+            continue
         path = (workdir / word).resolve()
         if path.is_file() and path.is_relative_to(top):
             found[str(path)] = file_digest(path)
@@ -258,7 +240,8 @@ def file_digest(path: Path) -> str:
         raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
 
 
-def _digest(value: Any) -> str:
+def digest_of(value: Any) -> str:
+    """SHA-256 of a value's JSON form."""
     return hashlib.sha256(_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 

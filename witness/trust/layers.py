@@ -11,7 +11,7 @@ from pathlib import Path
 
 from witness.config.yaml_document import BYTES, Document, parse_yaml
 from witness.errors import DeclarationError, NotFoundError, Problem
-from witness.files import read_text
+from witness.files import project_top, read_project
 
 # Where towns, rigs and projects keep types of their own, or override fields of shipped ones.
 OWN_FOLDER = Path(".gt") / "sidecars"
@@ -60,11 +60,6 @@ def shipped_types() -> Path:
     return Path(places[0]).resolve() / "types"
 
 
-def project_top(workdir: Path) -> Path:
-    """The top of the repository that holds the working directory; the directory itself outside of any."""
-    return next((place for place in (workdir, *workdir.parents) if (place / ".git").exists()), workdir)
-
-
 def type_names(town: Path | None = None, rig: str = "", workdir: Path | None = None) -> list[str]:
     """Every type that is known from here, in order of their names."""
     names: set[str] = set()
@@ -106,7 +101,8 @@ def layers_of(
         if is_type(folder / name):
             found.append(_folder_layer(folder / name, project))
         for root in _roots(town, rig):
-            if folder == root / OWN_FOLDER and (said := _settings_layer(root / _SETTINGS, name, _holder(root, top))):
+            holder = held_by_project(root, top)
+            if folder == root / OWN_FOLDER and (said := _settings_layer(root / _SETTINGS, name, holder)):
                 found.append(said)
     if own is not None and own.resolve() not in [layer.subject.resolve() for layer in found]:
         found.append(_folder_layer(own, top))
@@ -120,10 +116,10 @@ def _roots(town: Path | None, rig: str) -> list[Path]:
 
 def settings_are_ours(root: Path, workdir: Path | None) -> bool:
     """Whether a town's or a rig's settings are the user's, and not a part of the project that is worked on."""
-    return workdir is None or _holder(root, project_top(workdir)) is None
+    return workdir is None or held_by_project(root, project_top(workdir)) is None
 
 
-def _holder(root: Path, top: Path | None) -> Path | None:
+def held_by_project(root: Path, top: Path | None) -> Path | None:
     """The project, where what stands in ``root`` is a part of it: a town, or a rig, within the repository."""
     if top is None or not (top / ".git").exists() or not root.resolve().is_relative_to(top.resolve()):
         return None
@@ -135,7 +131,7 @@ def _folders(town: Path | None, rig: str, workdir: Path | None) -> list[tuple[Pa
     top = project_top(workdir) if workdir is not None else None
     folders: dict[Path, Path | None] = {shipped_types(): None}
     for root in _roots(town, rig):
-        folders[root / OWN_FOLDER] = _holder(root, top)
+        folders[root / OWN_FOLDER] = held_by_project(root, top)
     if workdir is not None and top is not None:
         places = [workdir, *workdir.parents]
         for place in reversed(places[: places.index(top) + 1]):
@@ -172,7 +168,7 @@ def _settings_layer(path: Path, name: str, project: Path | None) -> Layer | None
 def _read(path: Path) -> str | None:
     """A file's text; None where there is none."""
     try:
-        return read_text(path, BYTES, follow=True, owners=())
+        return read_project(path, BYTES).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

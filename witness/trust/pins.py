@@ -29,6 +29,7 @@ class Pin:
         time: wall clock of when it was trusted.
         repository: the repository's own folder, shared by all its worktrees; empty outside of any.
         inside: the path within the work tree.
+        what: which part of it, where one file holds several.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Pin:
     time: float = 0.0
     repository: str = ""
     inside: str = ""
+    what: str = ""
 
 
 class Pins:
@@ -67,16 +69,16 @@ class Pins:
         except (OSError, ValueError) as error:
             raise WitnessError(f"{self.path} cannot be read: {error}: mend it, or remove it and trust anew") from error
 
-    def add(self, subject: Path, digest: str, asks: Mapping[str, str]) -> Pin:
+    def add(self, subject: Path, digest: str, asks: Mapping[str, str], what: str = "") -> Pin:
         """Trust this content in this place, and no other content there.
 
         Raises:
             WitnessError: it cannot be recorded.
         """
         repository, inside = _within(subject)
-        pin = Pin(str(subject.resolve()), digest, dict(asks), time.time(), repository, inside)
+        pin = Pin(str(subject.resolve()), digest, dict(asks), time.time(), repository, inside, what)
         with self._changing() as pins:
-            pins[pin.path] = pin
+            pins[pin.path, pin.what] = pin
         return pin
 
     def drop(self, subject: Path) -> list[Pin]:
@@ -87,9 +89,9 @@ class Pins:
         """
         place = subject.resolve()
         with self._changing() as pins:
-            gone = [pin for path, pin in pins.items() if Path(path).is_relative_to(place)]
+            gone = [pin for pin in pins.values() if Path(pin.path).is_relative_to(place)]
             for pin in gone:
-                del pins[pin.path]
+                del pins[pin.path, pin.what]
         return gone
 
     def hold(self, subject: Path, digest: str) -> bool:
@@ -107,13 +109,13 @@ class Pins:
         return any(pin.path == str(subject.resolve()) for pin in self.all())
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, Pin]]:
+    def _changing(self) -> Iterator[dict[tuple[str, str], Pin]]:
         try:
             make_folder(self._folder, below=_existing(self._folder))
             with locked(f"{self.path}.lock", _PATIENCE) as held:
                 if held is None:
                     raise WitnessError(f"{self.path} is being changed by somebody else for {_PATIENCE:.0f} s")
-                pins = {pin.path: pin for pin in self.all()}
+                pins = {(pin.path, pin.what): pin for pin in self.all()}
                 yield pins
                 replace_file(self.path, _text(pins))
         except OSError as error:
@@ -130,7 +132,7 @@ def _existing(folder: Path) -> Path:
     return next(place for place in folder.parents if place.is_dir())
 
 
-def _text(pins: Mapping[str, Pin]) -> str:
+def _text(pins: Mapping[tuple[str, str], Pin]) -> str:
     import json
 
     rows = [
@@ -141,6 +143,7 @@ def _text(pins: Mapping[str, Pin]) -> str:
             "time": pin.time,
             "repository": pin.repository,
             "inside": pin.inside,
+            "what": pin.what,
         }
         for pin in pins.values()
     ]
@@ -156,6 +159,7 @@ def _pin(raw: Any) -> Pin:
         time=typed(raw, "time", float, 0.0),
         repository=typed(raw, "repository", str, ""),
         inside=typed(raw, "inside", str, ""),
+        what=typed(raw, "what", str, ""),
     )
 
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from witness.config.settings import parse_duration
+from witness.trust.effects import SIDECAR, Effect, raises
 
-# What says only which actions are looked at, and in which words.
-_DATA = frozenset(["summary", "argument", "tools", "pane"])
 _LEVELS = ("low", "medium", "high")
 # What holds where no layer says anything; the sidecars' own defaults.
 DEFAULTS: Mapping[str, Any] = {
@@ -34,9 +33,6 @@ DEFAULTS: Mapping[str, Any] = {
     "context": [],
     "rules": [],
 }
-# Limits that are raised by a larger value, and by a smaller one.
-_RAISED_UP = frozenset(["cap", "calls_per_hour", "timeout", "max_tokens", "pane_lines"])
-_RAISED_DOWN = frozenset(["cooldown", "gap", "poll", "duplicate_window", "batch", "change", "holdout"])
 _LONGEST_VALUE = 200
 
 
@@ -53,7 +49,7 @@ def asked_for(fields: Mapping[str, Any], farther: Mapping[str, Any]) -> dict[str
     asks = {}
     for key, value in fields.items():
         before = farther.get(key, DEFAULTS.get(key))
-        if key in _DATA or value == before:
+        if SIDECAR.get(key) is Effect.DATA or value == before:
             continue
         if reason := _TESTS.get(key, _any_change)(key, value, before):
             asks[key] = reason
@@ -89,7 +85,12 @@ def _reaches(source: str) -> bool:
     kind, _, rest = source.partition(":")
     if kind == "mcp":
         return True
-    return kind in ("files", "own") and (rest.startswith(("/", "~")) or ".." in rest.split("/"))
+    return kind in ("files", "own") and reaches_outside(rest)
+
+
+def reaches_outside(path: str) -> bool:
+    """Whether a path, seen from the project, leads out of it as it is written."""
+    return path.lstrip("!").startswith(("/", "~")) or ".." in path.split("/")
 
 
 def _threshold(key: str, value: Any, before: Any) -> str:
@@ -103,8 +104,7 @@ def _limit(key: str, value: Any, before: Any) -> str:
         new, old = parse_duration(value), parse_duration(before)
     except ValueError:
         return f"sets {_shown(value)}"
-    raised = new > old if key in _RAISED_UP else new < old
-    return f"sets {_shown(value)}, in place of {_shown(before)}" if raised else ""
+    return f"sets {_shown(value)}, in place of {_shown(before)}" if raises(SIDECAR[key], new, old) else ""
 
 
 _EFFECTS = {
@@ -118,5 +118,5 @@ _TESTS: Mapping[str, Callable[[str, Any, Any], str]] = {
     "rules": _rules,
     "context": _context,
     "threshold": _threshold,
-    **dict.fromkeys(_RAISED_UP | _RAISED_DOWN, _limit),
+    **{key: _limit for key, effect in SIDECAR.items() if effect in (Effect.UP, Effect.DOWN) and key != "threshold"},
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from sidecars.type_reader.rule_reader import read_rules
 from sidecars.type_reader.sidecar_type import Rule
 from witness.config.yaml_document import Document, parse_yaml
 from witness.errors import DeclarationError, Problem
+from witness.files import files_below, files_matching, is_glob, read_project
 
 LONGEST_FILE = 200_000
 _MOST_FILES = 50
@@ -23,20 +23,14 @@ def read_text(path: Path) -> str:
     """Read a file of the project, at most 200,000 bytes of it.
 
     Raises:
-        DeclarationError: it is missing, no regular file, or cannot be read.
+        DeclarationError: it is missing, no regular file, a link that leads out of the repository, or cannot be read.
     """
     try:
-        if not path.is_file():
-            raise DeclarationError([Problem("no such file", str(path))])
-        with path.open("rb") as file:
-            return file.read(LONGEST_FILE).decode("utf-8", "replace").removeprefix("\ufeff")
+        return read_project(path, LONGEST_FILE, cut=True).decode("utf-8", "replace").removeprefix("\ufeff")
+    except FileNotFoundError as error:
+        raise DeclarationError([Problem("no such file", str(path))]) from error
     except OSError as error:
-        raise DeclarationError([Problem(f"cannot be read: {error}", str(path))]) from error
-
-
-def is_glob(text: str) -> bool:
-    """Whether a path holds wildcards."""
-    return any(sign in text for sign in "*?[")
+        raise DeclarationError([Problem(f"cannot be read: {error.strerror}", str(path))]) from error
 
 
 def find(patterns: Iterable[str], workdir: Path, *, wanted: bool) -> list[Path]:
@@ -55,10 +49,9 @@ def find(patterns: Iterable[str], workdir: Path, *, wanted: bool) -> list[Path]:
     for pattern in patterns:
         folder = workdir / pattern
         if not is_glob(pattern) and folder.is_dir():
-            files = sorted(path for path in folder.rglob("*") if path.suffix in _DOCUMENTS and path.is_file())
+            files = list(files_below(folder, lambda name: os.path.splitext(name)[1] in _DOCUMENTS))  # noqa: PTH122
         elif is_glob(pattern):
-            names = sorted(glob.glob(pattern, root_dir=workdir, recursive=True))  # noqa: PTH207 - absolute globs too
-            files = [path for name in names if (path := workdir / name).is_file()]
+            files = files_matching(pattern, workdir)
         else:
             files = [path] if (path := workdir / os.path.expanduser(pattern)).is_file() else []  # noqa: PTH111
         if not files and wanted:

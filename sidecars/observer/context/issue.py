@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecars.observer.context import Context
-from sidecars.observer.context.files import is_glob, read_front_matter, read_text, within
+from sidecars.observer.context.files import read_front_matter, read_text, within
 from witness.assignment import Assignment
+from witness.files import is_glob
 from witness.process.child_programs import filtered_environ
 
 _BEAD = re.compile(r"[a-z][a-z0-9]*-[a-z0-9.]+")

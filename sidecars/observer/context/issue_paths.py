@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sidecars.observer.context.files import is_glob
 from sidecars.observer.conventions.sentences import Sentence, sentences, spans
+from witness.files import is_glob
 
 _DEED = (
     r"(?:touch|chang\w*|edit\w*|modif\w+|alter\w*|writ\w+|open\w*|read|mov\w+|renam\w+|delet\w+|remov\w+|refactor\w*|"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from witness.errors import UsageError
+from witness.files import check_within, parse_json, read_project, replace_file
 
 LISTING = Path(".gt") / "mcp-tools.json"
 DECLARED = ".mcp.json"
@@ -72,7 +73,8 @@ def list_tools(workdir: Path, servers: Mapping[str, Any]) -> tuple[dict[str, lis
             failures[name] = " ".join(str(error).split())[:200] or type(error).__name__
     place = workdir / LISTING
     place.parent.mkdir(exist_ok=True)
-    place.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    check_within(place.parent)
+    replace_file(place, json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     return found, failures
 
 
@@ -106,9 +108,7 @@ async def _ask_server(server: Mapping[str, Any], workdir: Path) -> list[dict[str
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _LONGEST:
-            return {}
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(read_project(path, _LONGEST))
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -9,8 +9,6 @@ import configparser
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 
-import yaml
-
 from sidecars.observer.conventions import other_linters, python_linters, script_linters
 from sidecars.observer.conventions.held import Held, rules_of
 from sidecars.type_reader.sidecar_type import Rule
@@ -66,5 +64,5 @@ def read_configuration(text: str, title: str) -> tuple[Rule, ...]:
         return ()
     try:
         return tuple(rule for held in reader(text) for rule in rules_of(held, text, title))
-    except (ValueError, configparser.Error, yaml.YAMLError, DeclarationError, RecursionError):
+    except (ValueError, configparser.Error, DeclarationError, RecursionError):
         return ()

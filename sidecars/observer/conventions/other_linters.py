@@ -6,8 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 
-import yaml
-
 from sidecars.observer.conventions.held import (
     Held,
     braces,
@@ -23,6 +21,7 @@ from sidecars.observer.conventions.literals import objects_in
 from sidecars.observer.conventions.script_linters import given_in
 from sidecars.observer.conventions.spans import rules_of_code
 from sidecars.observer.conventions.vocabulary import rule_for
+from witness.config.yaml_document import parse_yaml_value
 
 _GO = ("*.go",)
 _RUST = ("*.rs",)
@@ -90,7 +89,7 @@ def rustfmt(text: str) -> Iterator[Held]:
 
 def golangci(text: str) -> Iterator[Held]:
     """``.golangci.yml`` of both versions: what is enabled. What is off in places that cannot be told is not held."""
-    given = table(yaml.safe_load(text))
+    given = table(parse_yaml_value(text, ""))
     linters = table(given.get("linters"))
     settings = {**table(given.get("linters-settings")), **table(linters.get("settings"))}
     listed = [table(given.get("issues")).get("exclude-rules"), table(linters.get("exclusions")).get("rules")]
@@ -138,7 +137,7 @@ def _forbidigo(forbidden: object, but: tuple[str, ...]) -> Iterator[Held]:
 
 def rubocop(text: str) -> Iterator[Held]:
     """``.rubocop.yml``: the cops that it enables, and the length of a line."""
-    given = table(yaml.safe_load(text))
+    given = table(parse_yaml_value(text, ""))
     excluded = globs(table(given.get("AllCops")).get("Exclude"))
     for code, value in given.items():
         own = table(value)
@@ -169,7 +168,7 @@ def commitlint(text: str) -> Iterator[Held]:
 
 def pre_commit(text: str) -> Iterator[Held]:
     """``.pre-commit-config.yaml``: the branches on which nobody commits."""
-    repos = table(yaml.safe_load(text)).get("repos")
+    repos = table(parse_yaml_value(text, "")).get("repos")
     for repo in repos if isinstance(repos, list) else ():
         hooks = table(repo).get("hooks")
         for hook in map(table, hooks if isinstance(hooks, list) else ()):

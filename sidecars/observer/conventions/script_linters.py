@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import yaml
-
 from sidecars.observer.conventions.held import (
     SCRIPTS,
     Held,
@@ -20,6 +18,7 @@ from sidecars.observer.conventions.held import (
 )
 from sidecars.observer.conventions.literals import objects_in, read_json
 from sidecars.observer.conventions.vocabulary import rule_for
+from witness.config.yaml_document import parse_yaml_value
 
 _METHODS = ("log", "debug", "info", "trace", "dir", "table", "warn", "error")
 # ESLint's rules of how code is set out, as Prettier has them: rule, its options → the setting.
@@ -36,7 +35,7 @@ def given_in(text: str) -> Mapping[str, object]:
     """A configuration in JSON, with comments too, or in YAML."""
     if text.lstrip()[:1] in ("{", "/", ""):
         return read_json(text)
-    return table(yaml.safe_load(text))
+    return table(parse_yaml_value(text, ""))
 
 
 def eslint(text: str) -> Iterator[Held]:

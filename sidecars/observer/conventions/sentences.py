@@ -14,7 +14,6 @@ _UNDERLINE = re.compile(r"^\s{0,3}(=+|-{3,})\s*$")
 _ITEM = re.compile(r"^(\s*)(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _SIGNED = re.compile(r"^(\s*)(.*)$")
 _STRUCK = re.compile(r"~~.+?~~", re.DOTALL)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = re.compile(r"(?<![\w`])(\*\*|__|\*|_)(?=\S)(.+?)(?<=\S)\1(?![\w`])")
 _SPAN = re.compile(r"``\s*(.+?)\s*``|`([^`\n]+)`")
@@ -22,6 +21,8 @@ _SPAN = re.compile(r"``\s*(.+?)\s*``|`([^`\n]+)`")
 _ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(“*_~#@-])|;\s+|\s+[–—]\s+|(?<=\.)\s+(?=[a-z]+\b)")
 _LABEL = re.compile(r"^\W*([^:`|.]{1,40}):\W*$|^\s*(?:\*\*|__)([^:`|.*]{1,40})(?:\*\*|__)\s*$")
 _MOST = 2_000
+# No person writes a longer line; a machine's would be searched in the square of its length.
+_LONGEST_LINE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,19 @@ def sentences(text: str, first: int = 1) -> Iterator[Sentence]:
         first: the number of its first line.
     """
     reading = _Reading()
-    for number, line in enumerate(_STRUCK.sub(_blank, _COMMENT.sub(_blank, text)).splitlines()[:_MOST], first):
+    lines = [line if len(line) <= _LONGEST_LINE else "" for line in text.splitlines()[:_MOST]]
+    for number, line in enumerate(_STRUCK.sub(_blank, _without_comments("\n".join(lines))).splitlines(), first):
         yield from reading.line(number, line)
     yield from reading.finished()
+
+
+def _without_comments(text: str) -> str:
+    """The text with blanks in place of its comments; one that is not closed is none."""
+    parts, at = [], 0
+    while (begin := text.find("<!--", at)) >= 0 and (end := text.find("-->", begin)) >= 0:
+        parts += [text[at:begin], re.sub(r"[^\n]", " ", text[begin : end + 3])]
+        at = end + 3
+    return "".join([*parts, text[at:]])
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import Any
 
 from witness.errors import UsageError
 from witness.events.spool_reader import SpooledEvent, parse_record
+from witness.files import open_project, read_project
 
 # The event of a call of which a transcript holds no result.
 UNFINISHED = "PreToolUse"
@@ -49,7 +51,7 @@ def read_events(path: Path) -> list[RecordedEvent]:
     events = []
     try:
         for each in sorted(path.glob("events*.jsonl")) if path.is_dir() else [path]:
-            with each.open("rb") as file:
+            with os.fdopen(open_project(each), "rb") as file:
                 found = (parse_record(line) for line in file)
                 events += [RecordedEvent(event.time, event.id, event.payload, event=event) for event in found if event]
     except OSError as error:
@@ -70,7 +72,7 @@ def read_transcript(path: Path) -> list[RecordedEvent]:
     for each in (path, *_subagents(path)):
         calls: dict[str, _Begun] = {}
         try:
-            with each.open("rb") as file:
+            with os.fdopen(open_project(each), "rb") as file:
                 for line in file:
                     moments += _entry(line, calls)
         except OSError as error:
@@ -159,7 +161,7 @@ def read_screens(paths: Iterable[Path], interval: float) -> list[RecordedEvent]:
     frames: list[str] = []
     for path in paths:
         try:
-            frames += path.read_text(encoding="utf-8", errors="replace").split(FRAME)
+            frames += read_project(path).decode("utf-8", "replace").split(FRAME)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error}") from error
     return [RecordedEvent(index * interval, f"screen-{index}", screen=frame) for index, frame in enumerate(frames)]
