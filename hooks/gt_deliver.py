@@ -62,9 +62,7 @@ def take(queue, fields, event, give=None, call="", still=None, words=message_for
             if dropped:
                 queue_files.count_dropped(queue, dropped)
             raise
-        queue_files.log_all(queue, "drained", taken, **facts)
-        for claimed, _ in taken:
-            queue_files.finish(queue, claimed)
+        queue_files.acknowledge(queue, taken, **facts)
     return True
 
 

@@ -293,3 +293,23 @@ def test_the_light_parser_agrees_with_json() -> None:
     for bad in ("", "{", "{'a':1}", "1 2", "nul"):
         with pytest.raises((ValueError, StopIteration)):
             queue_files.parse(bad.encode())
+
+
+def test_what_was_handed_over_on_a_full_disk_does_not_come_twice(
+    queue: NudgeQueue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the ledger's line nor the folder of what is done has room; the agent has heard it all the same."""
+    say(queue, "once")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    heard: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(queue_files, "log_all", full)
+        patch.setattr(queue_files, "_subfolder", full)
+        with pytest.raises(OSError, match="No space"):
+            queue.deliver(lambda claims: heard.extend(claim.nudge.message for claim in claims))
+    clock.advance(2 * queue_files.STALE)
+    queue.deliver(lambda claims: heard.extend(claim.nudge.message for claim in claims))
+    assert heard == ["once"]

@@ -271,9 +271,7 @@ class NudgeQueue:
 
     def acknowledge_all(self, taken: list[Claim], **more: str) -> None:
         """The same for several that went out together."""
-        queue_files.log_all(self._path, "drained", [(claim.file, claim.fields) for claim in taken], **more)
-        for claim in taken:
-            queue_files.finish(self._path, claim.claimed)
+        queue_files.acknowledge(self._path, [(claim.claimed, claim.fields) for claim in taken], **more)
 
     def note_seen(self, taken: list[Claim]) -> None:
         """Somebody has seen them arrive (on the screen): that is their receipt."""

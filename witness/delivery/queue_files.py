@@ -294,13 +294,32 @@ def drop(folder: str, name: str) -> bool:
     return True
 
 
+def acknowledge(folder: str, taken: list[tuple[str, dict[str, Any]]], **more: str) -> None:
+    """Claimed nudges have been handed over: note it, and out of the queue with them.
+
+    Where it cannot be noted (a full disk) they leave the queue all the same: heard without a receipt is better than
+    heard twice.
+
+    Raises:
+        OSError: it could not be noted.
+    """
+    try:
+        log_all(folder, "drained", taken, **more)
+    finally:
+        for claimed, _ in taken:
+            finish(folder, claimed)
+
+
 def finish(folder: str, claimed: str) -> None:
     """A claimed nudge has been handed over: out of the queue with it.
 
     By a rename: to remove a file that was synced costs milliseconds on a busy disk, and the agent waits for us.
     ``clear_finished`` removes it later.
     """
-    _move(folder, claimed, DONE)
+    try:
+        _move(folder, claimed, DONE)
+    except OSError:  # a full disk has no room for the folder
+        drop(folder, claimed)
 
 
 def clear_finished(folder: str) -> None:
