@@ -32,7 +32,7 @@ def _whose(journal: Journal, target: str) -> tuple[str, str]:
         polecat, sidecar = split_sidecar_address(target)
         group = journal.groups.find(polecat, ended=True)
         names = [each.name for each in journal.members.of(group.id.run) if each.kind is MemberKind.SIDECAR]
-        if sidecar not in names:
+        if sidecar not in names and not journal.decisions.of(group.id.run, sidecar, last=1):
             raise NotFoundError(
                 "sidecar", sidecar, f"{group.id.address} has {', '.join(names) or 'none'}", names
             ) from None
