@@ -19,6 +19,8 @@ from witness.files import read_project
 
 # The largest formula that Gas Town ships has 60 KB; past this it is some other file, named by mistake.
 MAX_BYTES = 4 * 1024 * 1024
+# A dotted key of so many parts takes its reader the square of them.
+_DEEP_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ def _read_text(path: Path) -> str:
 
 
 def _load_toml(path: Path, text: str) -> Any:
+    if _DEEP_KEY.search(text):
+        raise DeclarationError([Problem("not TOML: nested too deeply", str(path))])
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -80,6 +84,8 @@ def _load_toml(path: Path, text: str) -> Any:
         raise DeclarationError([Problem(f"not TOML: {reason}", str(path), line)]) from error
     except RecursionError as error:
         raise DeclarationError([Problem("not TOML: nested too deeply", str(path))]) from error
+    except ValueError as error:
+        raise DeclarationError([Problem("not TOML: a number of too many digits", str(path))]) from error
 
 
 def _load_json(path: Path, text: str) -> Any:
@@ -89,6 +95,8 @@ def _load_json(path: Path, text: str) -> Any:
         raise DeclarationError([Problem(f"not JSON: {error.msg}", str(path), error.lineno)]) from error
     except RecursionError as error:
         raise DeclarationError([Problem("not JSON: nested too deeply", str(path))]) from error
+    except ValueError as error:
+        raise DeclarationError([Problem("not JSON: a number of too many digits", str(path))]) from error
 
 
 # Where a formula of a given name is looked for, and in which order.
