@@ -42,6 +42,7 @@ SIDECAR: Mapping[str, Effect] = {
     "rules": Effect.CHANGES,
     "judge": Effect.RUNS,
     "command": Effect.RUNS,
+    "function": Effect.RUNS,
     "prompt": Effect.SPENDS,
     "model": Effect.SPENDS,
     "near_misses": Effect.SPENDS,
