@@ -18,6 +18,7 @@ from witness.journal import Member
 from witness.launch import town_witness
 from witness.launch.sidecar_pool import SidecarPool
 from witness.process import ProcessId
+from witness.process.cgroup import remove_cgroup
 from witness.process.table import Markers, read_table
 from witness.supervise.spawn import SpawnResult
 
@@ -95,6 +96,9 @@ class Place:
                 kill_and_wait((process.pid, process.started))
         for identity in self.marked():
             kill_and_wait(identity)
+        for group, _ in self.witness.polecats():
+            for folder in group.cgroups:
+                remove_cgroup(folder, group.id.run)
         self.witness.close()
         subprocess.run(["tmux", "-L", self.town.socket, "kill-server"], capture_output=True, check=False)
 
