@@ -31,6 +31,8 @@ _SHARED = ("argument", "files", "task", "variables", "prompt", "type")
 _OWN = ("name", "event", "events", "expect", "needs", "knowable", "say", "not_say")
 # What was seen of the event, as the spool has it; beside the only event, or in each of several.
 EFFECTS = ("changed", "created", "removed", "generated", "exit")
+#: Every key of a case.
+CASE_KEYS = frozenset([*_SHARED, *_OWN, *EFFECTS])
 
 
 @dataclass(frozen=True, slots=True)

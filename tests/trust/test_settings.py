@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.tuning.evaluate import EFFECTS as CASE_EFFECTS
+from sidecars.tuning.evaluate import CASE_KEYS
 from tests.supervise.command import gt
 from witness.config.keys import find_key
 from witness.config.settings import Settings
 from witness.config.town import Town
-from witness.declare.formula import _ALSO, _PARTS, _SHAPE
+from witness.declare.formula import FORMULA_KEYS
 from witness.declare.molecule import ASKING_KEYS
-from witness.declare.variables import _KINDS
+from witness.declare.variables import VARIABLE_KEYS
 from witness.errors import DeclarationError
 from witness.launch.spawn_request import SpawnRequest, prepare
 from witness.trust import effects
@@ -152,19 +152,15 @@ def test_nobody_acts_on_settings_that_were_not_judged() -> None:
 
 
 def _schemas() -> dict[str, tuple[Mapping[str, Effect], Collection[str]]]:
-    from sidecars.tuning.evaluate import _OWN, _SHARED
     from sidecars.type_reader.type_schema import FIELDS, RULE_FIELDS
 
     return {
         "sidecar.yaml": (effects.SIDECAR, FIELDS),
         "a rule": (effects.RULE, RULE_FIELDS),
         "settings": (effects.SETTINGS, [each.name for each in fields(Settings)]),
-        "a molecule": (
-            effects.MOLECULE,
-            {*_SHAPE, *_ALSO[""], *ASKING_KEYS, *(p for ps in _PARTS.values() for p in ps)},
-        ),
-        "a variable": (effects.VARIABLE, _KINDS),
-        "cases": (effects.CASE, (*_SHARED, *_OWN, *CASE_EFFECTS)),
+        "a molecule": (effects.MOLECULE, {*FORMULA_KEYS, *ASKING_KEYS}),
+        "a variable": (effects.VARIABLE, VARIABLE_KEYS),
+        "cases": (effects.CASE, CASE_KEYS),
     }
 
 

@@ -87,6 +87,8 @@ _ALSO: Mapping[str, frozenset[str]] = {
         ]
     ),
 }
+#: Every key at the top of a formula that is known.
+FORMULA_KEYS = frozenset([*_SHAPE, *_ALSO[""], *(part for parts in _PARTS.values() for part in parts)])
 # What decides who observes the polecat: a slip here would leave it unobserved.
 _OBSERVERS = "sidecars"
 

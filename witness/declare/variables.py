@@ -42,6 +42,8 @@ _KINDS: dict[str, tuple[type, str]] = {
     "pattern": (str, "a string"),
     "enum": (list, "an array of strings"),
 }
+#: The keys of a variable.
+VARIABLE_KEYS = frozenset(_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
