@@ -307,7 +307,7 @@ def test_what_was_handed_over_on_a_full_disk_does_not_come_twice(
     heard: list[str] = []
     with monkeypatch.context() as patch:
         patch.setattr(queue_files, "log_all", full)
-        patch.setattr(queue_files, "_subfolder", full)
+        patch.setattr(queue_files, "subfolder", full)
         with pytest.raises(OSError, match="No space"):
             queue.deliver(lambda claims: heard.extend(claim.nudge.message for claim in claims))
     clock.advance(2 * queue_files.STALE)

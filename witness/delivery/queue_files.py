@@ -155,7 +155,7 @@ def quarantine(folder: str, name: str) -> None:
 
 
 def _move(folder: str, name: str, where: str) -> None:
-    at = _subfolder(folder, where)
+    at = subfolder(folder, where)
     target = name.partition(CLAIM)[0]
     try:
         os.rename(f"{folder}/{name}", target, dst_dir_fd=at)
@@ -167,7 +167,7 @@ def _move(folder: str, name: str, where: str) -> None:
         os.close(at)
 
 
-def _subfolder(folder: str, where: str) -> int:
+def subfolder(folder: str, where: str) -> int:
     """A descriptor of a folder of the queue; what stands in its place and is none of ours is put aside."""
     path = f"{folder}/{where}"
     while True:
@@ -326,7 +326,7 @@ def clear_finished(folder: str) -> None:
     """Remove what was handed over."""
     if not os.path.lexists(f"{folder}/{DONE}"):
         return
-    at = _subfolder(folder, DONE)
+    at = subfolder(folder, DONE)
     try:
         for name in os.listdir(at):
             try:
