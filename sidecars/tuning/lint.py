@@ -59,7 +59,7 @@ def lint(place: str, town: Path | None = None, rig: str = "", workdir: Path | No
         # A folder anywhere is looked over as the project's own.
         kind = load_type(folder.resolve().name, town, rig, workdir, own=folder, believe=True)
     elif "/" in place or path.suffix:
-        raise UsageError(f"{place}: no sidecar.yaml there")
+        raise UsageError(f"{place}: no sidecar.yaml there: name the folder of the type, which holds one")
     else:
         kind = load_type(place, town, rig, workdir, believe=True)
     warnings = (*_warnings(kind), *_stale_citations(kind, workdir or Path.cwd()))

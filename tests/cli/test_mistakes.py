@@ -48,9 +48,9 @@ MOLECULE = 'formula = "mol-x"\n[[steps]]\nid = "a"\ntitle = "t"\n'
 MISTAKES = [
     # words and names
     Mistake("a command misspelt", "polcat list", "did you mean polecat?"),
-    Mistake("a subcommand misspelt", "polecat spwan x", "did you mean spawn?"),
+    Mistake("a subcommand misspelt", "polecat spwan x", "No such command 'spwan': did you mean spawn?"),
     Mistake("an option misspelt", f"{SPAWN} --sidecar scope", "--sidecars"),
-    Mistake("no name", "polecat spawn", "NAME"),
+    Mistake("no name", "polecat spawn", "'NAME': see 'gt polecat spawn --help'"),
     Mistake("a name with a blank", f"polecat spawn 'my cat' {AGENT}", "my cat"),
     Mistake("a name with a slash", f"polecat spawn a/b/c {AGENT}", "a/b/c"),
     Mistake("a path as a name", f"polecat spawn ../x {AGENT}", "../x"),
@@ -63,7 +63,7 @@ MISTAKES = [
     Mistake("a nuke of nobody", "polecat nuke nobody", "'gt polecat list' shows"),
     Mistake("a nuke without a name", "polecat nuke", "--all"),
     Mistake("a nuke of one and all", "polecat nuke x --all", "--all"),
-    Mistake("done outside of a polecat", "done", "polecat"),
+    Mistake("done outside of a polecat", "done", "'gt polecat nuke NAME'"),
     Mistake("a rig that is none", f"{SPAWN} --rig 'a b'", "a b"),
     # the town
     Mistake("no town at all", "list", "gt init", where="{outside}"),
@@ -89,10 +89,14 @@ MISTAKES = [
     Mistake("a type's file that is missing", f"{SPAWN} --sidecars specs:docs/none.md", "docs/none.md"),
     Mistake("a sidecar twice", f"{SPAWN} --sidecars tools,tools", "tools"),
     Mistake("a sidecar that is not there", "sidecar log nobody/scope", "'gt polecat list' shows"),
+    Mistake("a type in a folder that is not looked in", f"{SPAWN} --sidecars mine", ".gt/sidecars/",
+            files=(("sidecars/mine/sidecar.yaml", "summary: x\njudge: rules\n"),)),
+    Mistake("a file as a type", "sidecar lint mine.yaml", "name the folder", files=(("mine.yaml", "judge: rules\n"),)),
     Mistake("a type with a key misspelt", f"{SPAWN} --sidecars mine", "did you mean threshold?",
             files=((".gt/sidecars/mine/sidecar.yaml", "summary: x\njudge: rules\ntreshold: low\n"),)),
     # molecules
     Mistake("a molecule that is none", f"{SPAWN} --molecule mol-dmo", "did you mean mol-demo?"),
+    Mistake("a molecule's file that is missing", f"{SPAWN} --molecule none.toml", "make it, or name another"),
     Mistake("a molecule that is no TOML", f"{SPAWN} --molecule m.toml", "m.toml:1", files=(("m.toml", "a = \n"),)),
     Mistake("sidecars as an array", f"{SPAWN} --molecule m.toml", "it must be one string",
             files=(("m.toml", MOLECULE + '[vars]\nsidecars = ["scope"]\n'),)),
@@ -104,6 +108,7 @@ MISTAKES = [
     Mistake("a setting misspelt", SPAWN, "did you mean stop_grace?", files=((SETTINGS, "stop_grase: 1s\n"),)),
     Mistake("a length of time without a unit", SPAWN, "10s, 1m30s or 250ms", files=((SETTINGS, "linger: soon\n"),)),
     Mistake("a choice that is none", SPAWN, "one of ask, accept, never", files=((SETTINGS, "folders: yes please\n"),)),
+    Mistake("a key as an argument", "key set sk-x", "see 'gt key set --help'"),
     Mistake("an empty key", "key set", "that is no key", given="\n"),
     Mistake("a test of no key", "key test", "gt key set"),
     # the rest

@@ -246,6 +246,7 @@ def ledger(tmp_path: Path) -> Journal:
     journal.decisions.add(replace(said, id="d2", sidecar="scope", outcome="silent", message="", usage=None, stage=""))
     journal.decisions.add(replace(said, id="d3", outcome="refused", reason="cooldown: 3 s left", time=1_800_090_000.0))
     journal.note(1_800_000_000.0, "sidecar-lacks", run="run-1", member="tools", reason="no key in X: it stays silent")
+    journal.note(1_800_000_001.0, "ended", run="run-1", reason="nuke")
     return journal
 
 
@@ -273,7 +274,8 @@ def test_the_log(gt: Call, ledger: Journal) -> None:
     assert code == 0
     assert "[sidecar:specs] It is." in out
     assert "cooldown: 3 s left" in out
-    assert "tools: no key in X" in err
+    assert err.splitlines()[0].endswith("tools: no key in X: it stays silent")
+    assert "nuke" not in err, "what befell the polecat is told by gt logs"
 
 
 def test_the_log_of_one_sidecar_and_outcome(gt: Call, ledger: Journal) -> None:

@@ -105,6 +105,7 @@ def test_uninstall_leaves_nothing_and_says_what_it_keeps(tmp_path: Path, monkeyp
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     town = make_town(tmp_path / "town")
+    tmux_sockets = Path(os.environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"
     settings = tmp_path / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{"model": "opus"}')
@@ -120,6 +121,7 @@ def test_uninstall_leaves_nothing_and_says_what_it_keeps(tmp_path: Path, monkeyp
         assert not is_alive(spawned.agent)
         assert witness_process(town) is None
         assert not (town.root / ".runtime").exists()
+        assert not (tmux_sockets / town.socket).exists()
     assert settings.read_text() == '{"model": "opus"}'
     assert not list((tmp_path / ".config").rglob("*.service"))
     assert f"kept: {town.root / 'town.yaml'}" in done.stdout
@@ -130,6 +132,8 @@ def test_what_runs_is_not_committed(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     subprocess.run(["git", "init", "-q", str(town.root)], check=True)
     gt(town.root, "list")
+    town.queue_dir("gt-a").mkdir(parents=True)
+    (town.queue_dir("gt-a") / "1.json").touch()
     shown = subprocess.run(["git", "status", "--short"], cwd=town.root, capture_output=True, text=True, check=True)
     assert ".runtime" not in shown.stdout
 

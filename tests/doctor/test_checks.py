@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import stat
 import subprocess
@@ -82,6 +83,25 @@ def test_files_that_others_may_read_are_closed(town: Town, tmp_path: Path) -> No
     assert _levels(_look(town, tmp_path), "permissions") == {Level.OK}
     assert stat.S_IMODE((town.runtime / "runs" / "log").stat().st_mode) == 0o600
     assert stat.S_IMODE((town.runtime / "runs").stat().st_mode) == 0o700
+
+
+def test_what_a_client_writes_into_a_closed_folder_is_not_open(town: Town, tmp_path: Path) -> None:
+    inner = town.make_runtime() / "runs" / "r1" / "mod" / "types"
+    inner.mkdir(parents=True)
+    (inner / "index.d.ts").touch(0o644)
+    for folder in (inner, inner.parent):
+        folder.chmod(0o755)
+    for folder in (town.runtime / "runs", town.runtime / "runs" / "r1"):
+        folder.chmod(0o700)
+    assert _levels(_look(town, tmp_path), "permissions") == {Level.OK}
+
+
+def test_a_remedy_can_be_typed_where_a_folder_has_a_blank(tmp_path: Path) -> None:
+    town = Town.init(tmp_path / "my town")
+    (town.make_runtime() / "log").touch(0o644)
+    (town.runtime / "log").chmod(0o644)
+    (finding,) = _of(_look(town, tmp_path), "permissions")
+    assert shlex.split(finding.fix) == ["chmod", "-R", "go=", str(town.runtime)]
 
 
 def test_wrong_settings_and_molecules_are_named(town: Town, tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ def done(ctx: click.Context, status: str) -> None:
             group = here.id
         group = group or _followed(witness)
         if group is None:
-            raise click.UsageError("gt done is for polecats: GT_WITNESS_GROUP is not set here")
+            raise click.UsageError(
+                "gt done is for polecats: GT_WITNESS_GROUP is not set here; from outside, 'gt polecat nuke NAME'"
+            )
         code = done_there(town, group, ctx.obj)
         if code is None and ctx.args:
             raise click.UsageError(f"no such option: {ctx.args[0]}")

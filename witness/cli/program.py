@@ -93,12 +93,16 @@ def _bear_the_world() -> None:
 
 
 def _with_near(error: click.ClickException) -> str:
-    """The error's own words; of a command that is none, with the nearest that is."""
+    """The error's own words, and what to do: the nearest command, or where the right form stands."""
     text, context = error.format_message().replace("\n", " "), getattr(error, "ctx", None)
     if text.startswith("No such command") and context and isinstance(context.command, click.Group):
         given = text.split("'")[1] if "'" in text else ""
         names = context.command.list_commands(context)
-        return f"{text} {did_you_mean(given, names) or 'there are: ' + ', '.join(names)}"
+        # Newer releases of click name a near command themselves, in words of their own.
+        return f"No such command {given!r}: {did_you_mean(given, names) or 'there are: ' + ', '.join(names)}"
+    told = isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter)
+    if context and not told and "Did you mean" not in text:
+        return f"{text.rstrip('.')}: see '{context.command_path} --help'"
     return text
 
 

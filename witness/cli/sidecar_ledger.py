@@ -49,7 +49,7 @@ def log(target: str, outcome: str | None, last: int, as_json: bool) -> None:
     with open_journal(Town.find()) as journal:
         run, sidecar = _whose(journal, target)
         decisions = journal.decisions.of(run, sidecar, last=1_000_000)
-        notes = [event for event in journal.history(run, last=100_000) if event.data.get("reason")]
+        notes = [event for event in journal.history(run, last=100_000) if event.member and event.data.get("reason")]
     decisions = [each for each in decisions if outcome in (None, each.outcome)][-last:]
     if as_json:
         print_json([_row(each) for each in decisions])

@@ -16,6 +16,7 @@ from witness.config.keys import user_key_file
 from witness.config.town import Town
 from witness.daemon import service_units
 from witness.doctor.prerequisites import settings_files
+from witness.doctor.runtime import remove_dead_socket
 from witness.errors import UsageError, WitnessError
 
 
@@ -54,6 +55,6 @@ def _hooks(town: Town) -> list[str]:
 
 
 def _folders(town: Town) -> list[Path]:
-    ours = town.runtime if town.gastown else town.runtime.parent  # of a Gas Town the rest there is its own
-    shutil.rmtree(ours)
-    return [ours]
+    """The town's files and, once no session of it is left, the socket that tmux leaves of its server."""
+    shutil.rmtree(town.own_folder)
+    return [town.own_folder, *remove_dead_socket(town, os.environ)]

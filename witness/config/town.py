@@ -161,6 +161,11 @@ class Town:
         """
         return self.root / ".runtime" / "nudge_queue" / session.replace("/", "_")
 
+    @property
+    def own_folder(self) -> Path:
+        """The topmost folder that is ours alone: in a Gas Town the rest of ``.runtime`` is its own."""
+        return self.runtime if self.gastown else self.runtime.parent
+
     def make_runtime(self) -> Path:
         """Create the runtime folder, closed to everybody else, and return it.
 
@@ -172,9 +177,9 @@ class Town:
             # umask.
             make_folder(self.runtime.parent, below=self.root, close=True)
             make_folder(self.runtime, below=self.runtime.parent)
-            ignored = self.runtime / ".gitignore"
+            ignored = self.own_folder / ".gitignore"
             if not ignored.exists():  # a town may be a repository, and nothing of this is to be committed
-                replace_file(ignored, "*\n", durable=False, below=self.runtime)
+                replace_file(ignored, "*\n", durable=False, below=self.own_folder)
         except OSError as error:
             raise UsageError(f"the runtime folder cannot be used: {error}") from error
         return self.runtime

@@ -161,7 +161,9 @@ def find_formula(name: str, town: Town | None = None, workdir: Path | None = Non
             return workdir / path
         beside = molecules_dir() / path.name
         hint = f"the one that is shipped is named without a path: {path.name.partition('.')[0]}"
-        raise NotFoundError("molecule file", name, hint if shipped and beside.is_file() else "")
+        raise NotFoundError(
+            "molecule file", name, hint if shipped and beside.is_file() else "make it, or name another one"
+        )
     folders = formula_folders(town, workdir, shipped=shipped)
     for folder in folders:
         for ending in ENDINGS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import socket
 import stat
@@ -37,7 +38,7 @@ def check_permissions(town: Town, environ: Mapping[str, str]) -> Iterator[Findin
         yield warning(
             "permissions",
             f"others may read or write {names}{more}",
-            f"chmod -R go= {town.runtime}",
+            f"chmod -R go= {shlex.quote(str(town.runtime))}",
             lambda: _close(open_),
         )
     if not os.access(town.runtime, os.W_OK):
@@ -47,10 +48,15 @@ def check_permissions(town: Town, environ: Mapping[str, str]) -> Iterator[Findin
 
 
 def _wrong(top: Path) -> tuple[list[Path], list[Path]]:
-    """(files of other users, files that others may use) at and below ``top``."""
+    """(files of other users, files that others may use) at and below ``top``.
+
+    Below a closed folder nothing is open, whatever its own mode says: a client writes there by its own umask. ``top``
+    alone does not count, so that more than one mode stands between others and what agents did.
+    """
     me = os.geteuid()
     foreign, open_ = [], []
-    for folder, _, files in os.walk(top):
+    closed: set[str] = set()
+    for folder, below, files in os.walk(top):
         for path in (Path(folder), *(Path(folder) / name for name in files)):
             try:
                 status = path.lstat()
@@ -58,8 +64,14 @@ def _wrong(top: Path) -> tuple[list[Path], list[Path]]:
                 continue  # gone since
             if status.st_uid != me:
                 foreign.append(path)
-            elif stat.S_IMODE(status.st_mode) & 0o077 and not stat.S_ISLNK(status.st_mode):
+            elif folder in closed or stat.S_ISLNK(status.st_mode):
+                continue
+            elif stat.S_IMODE(status.st_mode) & 0o077:
                 open_.append(path)
+            elif stat.S_ISDIR(status.st_mode) and path != top:
+                closed.add(folder)
+        if folder in closed:
+            closed.update(os.path.join(folder, name) for name in below)  # noqa: PTH118 - as os.walk builds them
     return foreign, open_
 
 
@@ -84,7 +96,7 @@ def check_disk(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def check_sockets(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
     """All sockets that bear this town's name, whatever their hash."""
-    folder = Path(environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"  # noqa: S108 - tmux's own place
+    folder = _socket_folder(environ)
     own = town.socket
     base = own.rpartition("-")[0] or own
     # Before the path's hash was part of it, a socket had the folder's name alone.
@@ -100,11 +112,30 @@ def check_sockets(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
         if path.name == own and alive:
             yield ok("sockets", f"a tmux server runs on {path}")
         elif not alive:
-            yield warning("sockets", f"{path} is left of a tmux server that is dead", f"rm {path}", _remover(path))
+            remedy = f"rm {shlex.quote(str(path))}"
+            yield warning("sockets", f"{path} is left of a tmux server that is dead", remedy, _remover(path))
         elif path.name == base:
             yield from _legacy(town, path)
         else:
             yield note("sockets", f"{path} is of another town of the same name; it is left alone")
+
+
+def _socket_folder(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"  # noqa: S108 - tmux's own place
+
+
+def remove_dead_socket(town: Town, environ: Mapping[str, str]) -> list[Path]:
+    """Remove the town's own tmux socket when no server answers on it; what was removed.
+
+    Args:
+        town: whose.
+        environ: where tmux keeps its sockets.
+    """
+    path = _socket_folder(environ) / town.socket
+    if _answers(path) is not False:
+        return []
+    path.unlink(missing_ok=True)
+    return [path]
 
 
 def _legacy(town: Town, path: Path) -> Iterator[Finding]:

@@ -77,7 +77,12 @@ def is_type(folder: Path) -> bool:
 def unknown_type(name: str, town: Path | None, rig: str, workdir: Path | None) -> NotFoundError:
     """The error for a type that stands nowhere: it names those that do, and a near one first."""
     known = type_names(town, rig, workdir)
-    return NotFoundError("sidecar type", name, f"known types: {', '.join(known) or 'none'}", known)
+    return NotFoundError(
+        "sidecar type",
+        name,
+        f"known types: {', '.join(known) or 'none'}; a project's own stand in .gt/sidecars/",
+        known,
+    )
 
 
 def layers_of(
