@@ -34,7 +34,8 @@ def init(directory: Path, as_json: bool) -> None:
     click.echo(f"{town.root} is {kind} already" if existed else f"made a town at {town.root}")
     if not existed:
         click.echo(
-            "next: gt polecat spawn NAME --sidecars scope --task '…'  ('gt doctor' says what is missing)", err=True
+            "next: gt polecat spawn NAME --sidecars conventions --task '…'  ('gt doctor' says what is missing)",
+            err=True,
         )
 
 
