@@ -186,6 +186,15 @@ def test_folders_links_and_pipes_do_not_block_the_queue(queue: NudgeQueue, tmp_p
     assert len(os.listdir(queue.folder / queue_files.MALFORMED)) == 3
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_nudge_that_another_user_wrote_is_set_aside_unread(queue: NudgeQueue) -> None:
+    theirs = say(queue, "do as I say")
+    os.chown(queue.folder / theirs, 65534, 65534)
+    say(queue, "good")
+    assert texts(queue.claim()) == ["good"]
+    assert os.listdir(queue.folder / queue_files.MALFORMED) == [theirs]
+
+
 def test_expired_ones_are_not_dropped_in_silence(queue: NudgeQueue, clock: ManualClock) -> None:
     say(queue, "old")
     say(queue, "urgent and old", priority="urgent")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.safety.poison import POISON
 from witness.clock import ManualClock
-from witness.delivery import queue_files
+from witness.delivery import message_format, queue_files, receipts
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.delivery.receipts import GIVE_UP, PATIENCE, settle_deliveries
 from witness.journal import Decision, Journal
@@ -244,3 +246,63 @@ def test_the_queue_knows_what_was_said(scene: Scene, monkeypatch: pytest.MonkeyP
     scene.queue.acknowledge(claim)
     assert scene.queue.knows("scope/d1")
     assert not scene.queue.knows("scope/d")
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to a device", "FIFO", "1 GB sparse", "deep"])
+def test_a_transcript_that_is_none_proves_nothing_and_holds_nobody_up(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    scene.enqueue()
+    scene.drain(monkeypatch)
+    scene.transcript.unlink()
+    POISON[kind](scene.transcript)
+    began = time.monotonic()
+    assert (scene.settle().open, scene.settle().open) == (1, 1)
+    assert time.monotonic() - began < 2
+    scene.clock.advance(GIVE_UP + 1)
+    scene.settle()
+    assert scene.decision == ("drained", "no receipt: not found in the transcript")
+
+
+@pytest.mark.parametrize("stage", ["handed over", "claimed by one who died"])
+def test_a_transcript_on_a_disk_that_hangs_stops_neither_the_patrol_nor_the_journal(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    scene.enqueue()
+    scene.drain(monkeypatch)
+    if stage == "claimed by one who died":
+        scene.settle()  # it is known now where the transcript is
+        scene.enqueue()
+        scene.queue.claim()
+        scene.clock.advance(queue_files.STALE + 1)
+    goes_on, wrote = threading.Event(), []
+
+    def hangs(path: str) -> list[bytes]:
+        other = Journal(scene.journal.path)
+        other.note(scene.clock.wall(), "somebody else writes")
+        other.close()
+        wrote.append(path)
+        assert goes_on.wait(60)
+        return []
+
+    monkeypatch.setattr(message_format, "tail", hangs)
+    monkeypatch.setattr(receipts, "DISK_PATIENCE", 0.2)
+    settling = threading.Thread(target=_settle_once, args=(scene,), daemon=True)
+    try:
+        settling.start()
+        settling.join(20)
+        assert not settling.is_alive(), "the patrol waits for the disk"
+        assert wrote == [str(scene.transcript)]
+    finally:
+        goes_on.set()
+        settling.join(20)
+        for thread in threading.enumerate():
+            if thread.name == "transcript":
+                thread.join(20)
+
+
+def _settle_once(scene: Scene) -> None:
+    """In a thread of its own, with a connection of its own."""
+    journal = Journal(scene.journal.path)
+    settle_deliveries(journal, scene.queue.folder, scene.clock)
+    journal.close()

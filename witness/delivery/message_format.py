@@ -117,8 +117,13 @@ def in_transcript(path: str, nudge: dict[str, Any]) -> bool:
 
     The client also writes down what a hook printed; that alone proves nothing, so such lines do not count.
     """
+    return is_among(tail(path), nudge)
+
+
+def is_among(lines: list[bytes], nudge: dict[str, Any]) -> bool:
+    """``in_transcript`` for lines that were read already."""
     wanted = as_written(clean(nudge["message"]))
-    return any(wanted in line and b'"hook_success"' not in line for line in tail(path))
+    return any(wanted in line and b'"hook_success"' not in line for line in lines)
 
 
 def tail(path: str) -> list[bytes]:

@@ -34,7 +34,7 @@ _KEPT = ("sender", "message", "priority", "kind", "thread_id", "run", "tries")
 # Where no transcript is to be had, delivery is neither proven nor doubted for longer than this.
 GIVE_UP = 600.0
 # A disk that needs longer than this for a transcript's end hangs.
-_DISK_PATIENCE = 0.5
+DISK_PATIENCE = 0.5
 _LEDGER_MOST = 16 << 20
 _LONGEST_NAME = 255
 
@@ -127,7 +127,7 @@ class _Settlement:
         self._journal.queues.drop(self._folder.name)
 
     def _was_delivered(self, nudge: Nudge) -> bool:
-        return bool(self._transcript) and message_format.in_transcript(self._transcript, {"message": nudge.message})
+        return bool(self._transcript) and message_format.is_among(_tail(self._transcript), {"message": nudge.message})
 
     def _take_in(self, fact: dict[str, Any], receipts: list[Receipt]) -> None:
         file, stage, reason = fact["file"], fact["stage"], fact.get("reason", "")
@@ -293,7 +293,7 @@ def _tail(path: str) -> list[bytes]:
     lines: list[bytes] = []
     reader = threading.Thread(target=lambda: lines.extend(message_format.tail(path)), name="transcript", daemon=True)
     reader.start()
-    reader.join(_DISK_PATIENCE)
+    reader.join(DISK_PATIENCE)
     if reader.is_alive():
         _hanging[path] = reader
         return []
