@@ -19,6 +19,8 @@ _BY_SUFFIX = {
     ".go": "go", ".rs": "rust", ".java": "java", ".rb": "ruby", ".rake": "ruby",
     ".sh": "bash", ".bash": "bash", ".c": "c", ".h": "c",
 }  # fmt: skip
+# What they name is defined in another file.
+_DECLARES = (".pyi", ".d.ts", ".d.mts", ".d.cts")
 _BY_NAME = {"Rakefile": "ruby", "Gemfile": "ruby"}
 _BY_PROGRAM = {"sh": "bash", "bash": "bash", "dash": "bash", "node": "javascript", "ruby": "ruby", "python": "python"}
 _SHEBANG = re.compile(r"#!\s*\S*?([a-z]+)[\d.]*(?:\s+(?:-\S+\s+)*([a-z]+)[\d.]*)?\s*$", re.MULTILINE)
@@ -56,7 +58,7 @@ def language_of(path: str, text: str = "") -> str | None:
 
 
 def definitions(path: str, text: str) -> tuple[Definition, ...] | None:
-    """What a file, or a piece of it, defines, in the order of the text. A document defines nothing.
+    """What a file, or a piece of it, defines, in the order of the text. A document or a stub defines nothing.
 
     Args:
         path: of the file, to know the language by.
@@ -65,7 +67,7 @@ def definitions(path: str, text: str) -> tuple[Definition, ...] | None:
     Returns:
         None when it is not known: a language without a grammar here, or a text that is too long or not of the language.
     """
-    if is_document(path):
+    if is_document(path) or path.endswith(_DECLARES):
         return ()
     language = language_of(path, text)
     if language is None or len(text) > _LONGEST:

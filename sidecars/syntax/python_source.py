@@ -143,9 +143,13 @@ class _Reader:
     def _constant(self, tokens: list[tokenize.TokenInfo]) -> None:
         if self._shift or len(tokens) < 3 or tokens[0].type != NAME:
             return
-        if tokens[1].type == OP and tokens[1].string in ("=", ":") and tokens[0].string.isupper():
+        if tokens[1].type != OP or tokens[1].string not in ("=", ":"):
+            return
+        is_lambda = [each.string for each in tokens[1:3]] == ["=", "lambda"]
+        if is_lambda or tokens[0].string.isupper():
             number = len(self._found)
-            self._found.append((tokens[0].string, "constant", tokens[0].start[0], ""))
+            kind: Kind = "function" if is_lambda else "constant"
+            self._found.append((tokens[0].string, kind, tokens[0].start[0], ""))
             self._ends[number] = tokens[-1].start[0]
 
 

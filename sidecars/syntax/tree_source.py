@@ -51,6 +51,7 @@ _SCRIPT: dict[str, Kind] = {
     "type_alias_declaration": "class",
     "enum_declaration": "class",
     "variable_declarator": "constant",
+    "assignment_expression": "function",
 }
 _JS = _Language(_SCRIPT, frozenset(["class_body"]), ("class _ {\n", "\n}"))
 _LANGUAGES: Mapping[str, _Language] = {
@@ -107,6 +108,7 @@ _LANGUAGES: Mapping[str, _Language] = {
         }
     ),
 }
+_EXPORTS = ("module.exports.", "exports.")
 _FUNCTION_VALUES = frozenset(["arrow_function", "function_expression", "generator_function"])
 
 
@@ -206,6 +208,9 @@ def _name(node: Node, source: bytes) -> str:
     """What a node defines; in C the name stands inside of declarators."""
     named = node.child_by_field_name("name")
     inner = node.child_by_field_name("declarator")
+    if node.type == "assignment_expression" and (left := node.child_by_field_name("left")) is not None:
+        target = text_of(left, source)  # "exports.debounce = …"
+        return target.rpartition(".")[2] if target.startswith(_EXPORTS) else ""
     while named is None and inner is not None:
         if inner.type in ("identifier", "field_identifier"):
             named = inner
@@ -218,7 +223,7 @@ def _kind_here(language: str, node: Node, above: tuple[Node, ...], source: bytes
     rules = _LANGUAGES[language]
     kind = rules.kinds[node.type]
     outer = above[-2].type if len(above) > 1 else ""
-    if node.type == "variable_declarator":
+    if node.type in ("variable_declarator", "assignment_expression"):
         return _kind_of_variable(node, above[-1], outer, source)
     if node.type == "const_spec":
         return kind if outer == "source_file" else None
@@ -235,7 +240,7 @@ def _kind_here(language: str, node: Node, above: tuple[Node, ...], source: bytes
 
 def _kind_of_variable(node: Node, declaration: Node, outer: str, source: bytes) -> Kind | None:
     """``const f = () => …`` is a function; other values count when they are constants of the whole file."""
-    value = node.child_by_field_name("value")
+    value = node.child_by_field_name("value") or node.child_by_field_name("right")
     if value is not None and value.type in _FUNCTION_VALUES:
         return "function"
     constant = source.startswith(b"const", declaration.start_byte) and outer in ("program", "export_statement")
@@ -251,7 +256,8 @@ def _has(node: Node, source: bytes, word: str) -> bool:
 
 def _is_public(language: str, node: Node, name: str, above: tuple[Node, ...], source: bytes) -> bool:
     if language in ("javascript", "typescript", "tsx"):
-        return any(each.type == "export_statement" for each in above) and node.type != "method_definition"
+        shared = node.type == "assignment_expression" or any(each.type == "export_statement" for each in above)
+        return shared and node.type != "method_definition"
     if language == "go":
         return name[:1].isupper()
     if language == "rust":

@@ -82,7 +82,10 @@ def _calls(written: tuple[str, ...], text: str, found: Definition, home: str) ->
     name, _, path = home.partition(" in ")
     place = PurePosixPath(path)
     module = "|".join(re.escape(part) for part in (place.stem, place.parent.name) if part)
-    body = (code_of(written, text) or "").splitlines()[found.first - 1 : found.last]
+    code = code_of(written, text) or ""
+    if re.search(rf"^[ \t]*(?:from\b.*\bimport|import|use)\b.*\b{re.escape(found.name)}\b", code, re.MULTILINE):
+        return True  # "try: from lib.text import slugify", and what stands in where that fails
+    body = code.splitlines()[found.first - 1 : found.last]
     return re.search(rf"\b(?:{module})\s*(?:\.|::)\s*{re.escape(name)}\b", "\n".join(body)) is not None
 
 

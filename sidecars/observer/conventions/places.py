@@ -74,6 +74,11 @@ _TESTS_ARE = re.compile(
     r"\W*(?:unit\s+|integration\s+)?tests?\s+(?:must|should|do|never|may|are|have|use|can)\b", re.IGNORECASE
 )
 _OF_TESTS = re.compile(r"\W*(?:unit\s+)?test(?:s|ing)?\W*$", re.IGNORECASE)
+_FOLDER = re.compile(
+    r"(?:\W*(?:in|inside|within|under|rules\s+for|for|code\s+in)\s+)?`?([\w.@*-]*/[\w./@*-]*)`?"
+    r"(?:\s+(?:folder|directory|package|layer|module)|\s*\([^)]*\)|\s*[-–—:].*)?",
+    re.IGNORECASE,
+)
 _ARTICLES = (
     r"(?:(?:the|our|all|any|your|its|a|unit|of|files?\s+(?:in|under|below)|"
     r"anything\s+(?:in|under|below)|code\s+(?:in|under|below))\s+)*"
@@ -188,8 +193,16 @@ def places_of(sentence: Sentence) -> Places:
     else:
         named = (_HEADING.match(heading) for heading in reversed(sentence.headings))
         files = next((_LANGUAGES[each[1].lower()] for each in named if each), ())
+    if not (found.only or found.but or found.tests):
+        found.only = next(filter(None, map(_folder, reversed(sentence.headings))), [])
     tests = found.tests or _TESTS_ARE.match(text) is not None or any(map(_OF_TESTS.match, sentence.headings))
     return Places(tuple(found.only), files, tuple(found.but), tests, spots=tuple(sorted(found.spots)))
+
+
+def _folder(heading: str) -> list[str]:
+    """The folder that a heading names and nothing else: what stands below is about it."""
+    named = _FOLDER.fullmatch(heading.strip())
+    return list(_globs(named[1])) if named else []
 
 
 class _Spots:

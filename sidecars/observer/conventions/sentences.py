@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from sidecars.observer.conventions.polarity import Polarity, of_label, of_sign
+from sidecars.observer.conventions.polarity import ALLOWS, FORBIDS, Polarity, of_label, of_sign
 
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -20,6 +20,7 @@ _SPAN = re.compile(r"``\s*(.+?)\s*``|`([^`\n]+)`")
 # A full stop, or what else ends a statement: what follows has a cue of its own.
 _ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(“*_~#@-])|;\s+|\s+[–—]\s+|(?<=\.)\s+(?=[a-z]+\b)")
 _LABEL = re.compile(r"^\W*([^:`|.]{1,40}):\W*$|^\s*(?:\*\*|__)([^:`|.*]{1,40})(?:\*\*|__)\s*$")
+_VERDICT = re.compile(r"\W*?(?:(yes|ok(?:ay)?|allowed|✅|✔|☑|✓|🟢)|no|never|forbidden|❌|🚫|⛔|✗|✘)\W*", re.IGNORECASE)
 _MOST = 2_000
 # No person writes a longer line; a machine's would be searched in the square of its length.
 _LONGEST_LINE = 2_000
@@ -87,6 +88,7 @@ class _Reading:
     at: int = 1
     label: Polarity | None = None
     columns: list[Polarity | None] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
     fence: str = ""
 
     def line(self, number: int, line: str) -> Iterator[Sentence]:
@@ -130,11 +132,25 @@ class _Reading:
         if all(re.fullmatch(r":?-+:?", cell) for cell in cells):
             return
         if not self.columns:
-            self.columns = [of_label(cell) for cell in cells]
+            self.heads, self.columns = cells, [of_label(cell) for cell in cells]
             return
         names, _ = self._around()
-        for around, cell in zip(self.columns, cells, strict=False):
-            yield Sentence(_clean(cell), number, around, names, whole=" | ".join(cells)[:300])
+        whole = " | ".join(cells)[:300]
+        told: Iterator[tuple[Polarity | None, str]] = zip(self.columns, cells, strict=False)
+        if (verdict := self._verdict(cells)) is not None:
+            told = iter([(verdict, cells[0])])
+        elif len(cells) > 1 and not any(self.columns):  # what the first names is what the second speaks of
+            told = iter([(None, f"{cells[0]}: {cells[1]}"), *((None, cell) for cell in cells[2:])])
+        for around, cell in told:
+            yield Sentence(_clean(cell), number, around, names, whole=whole)
+
+    def _verdict(self, cells: list[str]) -> Polarity | None:
+        """What a row says of its first cell, where one of the others answers its head with a yes or a no."""
+        for head, cell in list(zip(self.heads, cells, strict=False))[1:]:
+            if of_label(head) and (found := _VERDICT.fullmatch(cell)):
+                yes = found[1] is not None
+                return ALLOWS if yes == (of_label(head) == ALLOWS) else FORBIDS
+        return None
 
     def _words(self, number: int, line: str) -> Iterator[Sentence]:
         self.columns = []

@@ -13,7 +13,9 @@ from sidecars.type_reader.sidecar_type import Rule
 _WRITERS = ("Edit", "Write", "NotebookEdit")
 _BY_HAND = re.compile(r"\bby\s+hand\b|\bmanual(?:ly)?\b|\bhand[- ]edit|\bdirectly\b|\bgenerated\b|\byourself\b", re.I)
 _CHANGE = re.compile(
-    r"\b(?:edit|chang|touch|modif|alter|writ|hand-edit|patch|overwrit|updat|rewrit|renam|delet|remov)\w*", re.I
+    r"\b(?:edit|chang|touch|modif|alter|writ|hand-edit|patch|overwrit|updat|rewrit|renam|delet|remov)\w*|"
+    r"\bhands[- ]off\b",
+    re.I,
 )
 _READ = re.compile(r"\b(?:read|open|look|print|cat|show|access)\w*\b", re.I)
 _COMMIT = re.compile(r"\b(?:commit|check\w*\s+in|stage|git\s+add|version\s+control|push)\w*\b", re.I)
@@ -24,6 +26,7 @@ _IMPORTING = re.compile(
     r"(?:`[^`]+`\s*(?:,|or|and|,\s*or)\s*)*$|\bdepend(?:s|ing)?\s+(?:up)?on\s+$",
     re.IGNORECASE,
 )
+_IMPORTED = re.compile(r"\s+(?:may|must|can|should|is|are)\b[^.;,]{0,20}\bimported\b", re.IGNORECASE)
 _MADE = re.compile(r"\b(?:new\s+)?(?:file|module|create|add|no|name)\w*\b", re.IGNORECASE)
 _A_FOLDER = re.compile(r"\b(?:creat|add|mak|introduc)\w*\s+(?:an?\s+|new\s+|any\s+|another\s+)*`[^`]+/`", re.IGNORECASE)
 _EXISTING = re.compile(r"\b(?:existing|old|applied|published|released|merged|committed)\b", re.I)
@@ -94,7 +97,8 @@ def rules_of_span(inner: str, sentence: str, start: int, end: int) -> Found | No
     name = re.sub(r"\W+", "-", text).strip("-").lower() or "sign"
     if found := _command(text, sentence):
         return Found(name, found, "ran")
-    if _IMPORTING.search(sentence[:start]) and re.fullmatch(r"@?[\w.-]*(?:[/.:]+[\w*.-]+)*/?\*{0,2}", text):
+    importing = _IMPORTING.search(sentence[:start]) or _IMPORTED.match(sentence[end:])
+    if importing and re.fullmatch(r"@?[\w.-]*(?:[/.:]+[\w*.-]+)*/?\*{0,2}", text):
         return Found(name, imports_of(re.sub(r"/?\*{0,2}$", "", text) or text), f"imports {shown}")
     if _PATH.fullmatch(text) and not _DIRECTIVE.fullmatch(text):
         rules = _path(text, sentence)
@@ -163,7 +167,7 @@ def imports_of(name: str, *, whole: bool = False) -> tuple[Rule, ...]:
         name: as it is imported; ``*`` stands for any part of it.
         whole: what lies below it is another.
     """
-    escaped = re.escape(name).replace(r"\*", r"[\w./@-]*")
+    escaped = re.escape(name).replace("/", "[/.]").replace(r"\*", r"[\w./@-]*")  # Python's path has dots
     below = "" if whole else r"(?:/[^'\"\n]*)?"
     imported = (
         rf"^[ \t]*from[ \t]+{escaped}(?![\w-])|"

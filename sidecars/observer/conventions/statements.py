@@ -56,7 +56,8 @@ _ASKED_FOR = re.compile(
 _PURPOSE = re.compile(
     r"^[`'\")\]]*\s*(?:calls?|statements?|types?|comments?|usages?|blocks?|expressions?|keywords?|functions?|methods?|clauses?)?\s*"
     r"(?:in|inside|on|onto|from|for|at|within|during|to|with|by|as|under|over|of|between|across|into|per|near|around|against|inline|longer|that|which|whose|other|deeper|"
-    r"(?:global|local|blind|needless|unnecessari|casual|excessive|gratuitous|light)ly|system-?wide)\b",
+    r"(?:global|local|blind|needless|unnecessari|casual|excessive|gratuitous|light)ly|system-?wide)\b"
+    r"(?!\s+(?:anything|everything|anywhere|everywhere)(?:$|[.;,!]))",
     re.IGNORECASE,
 )
 # What it is always done for.
@@ -67,6 +68,16 @@ _WAY_ROUND = re.compile(
 )
 # "Only X may …": whoever is no X must not.
 _ONLY_WHO = re.compile(r"\W*only\s.*?\b(?:may|can|should|must|(?:is|are)\s+allowed\s+to)\b", re.IGNORECASE)
+_ANSWER = re.compile(r"\W*(?:A(?:nswer)?\W+)?(?:(yes|sure|yep)|no|never|nope)\b\s*(?:[.,!;]|$)", re.IGNORECASE)
+# "`schema.sql` is generated (`make schema`)": the command is how it is made, and not what is spoken of.
+_HOW_MADE = re.compile(
+    r"\b(?:re)?(?:generated|made|built|created|produced|written)\W+(?:(?:by|with|via|using|from|run)\W+)*$", re.I
+)
+# What makes a question of a thing that it names.
+_ASKED = re.compile(
+    r"^\W*(?:Q\w*\W+)?(?:(?:may|can|should|do|could|is|are|am)\s+(?:I|we|you|one|it)\s+)?(?:allowed\s+to\s+)?(?:still\s+)?(?:use\s+)?",
+    re.I,
+)
 # What is said of the sentence before holds for this one.
 _LIKEWISE = re.compile(r"\W*(?:so\s+(?:is|are|does|do)|(?:the\s+)?same\b|likewise|ditto|neither|nor)\b", re.IGNORECASE)
 _PRONOUN = re.compile(
@@ -101,10 +112,11 @@ def said_in(sentence: Sentence) -> Iterator[Said]:
     text = sentence.text
     if not text or len(text) > _LONGEST or text.endswith("?"):
         return
-    if sentence.around is None and sentence.before and _LIKEWISE.match(text):
-        before = sentence.before
-        around = polarity_of(before, 0, 0) or polarity_of(before, len(before), len(before))
-        sentence = replace(sentence, around=around)
+    if (answer := _ANSWER.match(text)) and sentence.before.endswith("?"):
+        asked = _ASKED.sub("", sentence.before.rstrip("?"))
+        yield from said_in(replace(sentence, text=asked, around=ALLOWS if answer[1] else FORBIDS, before=""))
+        return
+    sentence = _likewise(sentence)
     places = places_of(sentence)
     if _ONLY_WHO.match(text) and not places.but:
         return
@@ -132,6 +144,14 @@ def said_in(sentence: Sentence) -> Iterator[Said]:
         yield from _of_pronoun(sentence, places)
 
 
+def _likewise(sentence: Sentence) -> Sentence:
+    """A sentence with what the one before it says, where it says the same of another thing."""
+    before = sentence.before
+    if sentence.around is not None or not before or not _LIKEWISE.match(sentence.text):
+        return sentence
+    return replace(sentence, around=polarity_of(before, 0, 0) or polarity_of(before, len(before), len(before)))
+
+
 def _is_part(text: str, start: int, end: int, marks: list[tuple[int, int, str]]) -> bool:
     """Whether a program is named as a part of a longer command in backquotes: that command is what is meant."""
     return any(
@@ -157,6 +177,8 @@ def _of_spans(sentence: Sentence, places: Places, taken: list[tuple[int, int]]) 
         if made is None:
             continue
         commands = all(rule.runs for rule in made.rules)
+        if commands and _HOW_MADE.search(sentence.text[:start]):
+            continue
         free = _unconditional(sentence, end, places, consent=commands) and not _elsewhere(sentence, end, places)
         if polarity == ALLOWS or free:
             yield _from_span(made, polarity, sentence, places, marks)
@@ -298,7 +320,7 @@ def _of_places(sentence: Sentence, places: Places) -> Iterator[Said]:
         if _polarity(sentence, start, end) != FORBIDS or not _unconditional(sentence, end, Places(), consent=False):
             continue
         made = rules_of_span(inner, sentence.text, start, end)
-        if made is not None and made.is_path and not any(rule.creates for rule in made.rules):
+        if made is not None and made.is_path:
             yield Said(made.name, FORBIDS, made.rules, sentence, Places(but=places.but), made.what)
 
 
