@@ -128,6 +128,34 @@ def test_uninstall_leaves_nothing_and_says_what_it_keeps(tmp_path: Path, monkeyp
     assert "pipx uninstall" in done.stdout
 
 
+def test_uninstall_removes_only_what_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    town = make_town(tmp_path / "town")
+    shared = town.root / ".runtime"
+    settings = tmp_path / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{broken")
+    shared.mkdir(exist_ok=True)
+    (shared / "mine.txt").write_text("somebody's")
+    done = gt(town.root, "uninstall", "--yes")
+    assert (done.returncode, settings.read_text()) == (1, "{broken")
+    assert str(settings) in done.stderr
+    assert {each.name for each in shared.iterdir()} - {".gitignore"} == {"mine.txt"}
+    assert f"kept: {shared}" in done.stdout
+
+    settings.write_text("{}")
+    gt(town.root, "hooks", "install")
+    elsewhere = shared.rename(tmp_path / "elsewhere")
+    shared.symlink_to(elsewhere)
+    (elsewhere / "witness").mkdir(mode=0o700)
+    (elsewhere / "witness" / "file").touch()
+    done = gt(town.root, "uninstall", "--yes")
+    assert (elsewhere / "witness" / "file").exists()
+    assert shared.is_symlink()
+    assert done.returncode == 2 or f"removed: our hooks in {settings}" in done.stdout, done.stderr
+
+
 def test_what_runs_is_not_committed(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     subprocess.run(["git", "init", "-q", str(town.root)], check=True)
@@ -167,6 +195,20 @@ def test_strange_environments_are_no_traceback(tmp_path: Path, strange: dict[str
                 check=False, timeout=50,
             )  # fmt: skip
             assert b"Traceback" not in done.stderr + done.stdout, done.stderr.decode(errors="replace")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["list", "completion bash", "nonsense"])
+def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str, words: str) -> None:
+    town = make_town(tmp_path / "town")
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(GT)} {words} {closed}"],
+        cwd=town.root, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, capture_output=True, text=True,
+        check=False, timeout=50,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr + done.stdout
+    assert "Exception ignored" not in done.stderr
+    assert done.returncode in (0, 1, 2)
 
 
 def test_a_reader_that_leaves_is_no_traceback(tmp_path: Path) -> None:

@@ -81,7 +81,19 @@ def run(args: Sequence[str]) -> None:
 
 
 def _bear_the_world() -> None:
-    """Print what a terminal's encoding knows, and have a home folder that is none where there is none to be had."""
+    """Print what a terminal's encoding knows, and have a home folder that is none where there is none to be had.
+
+    A stream that the caller has closed leads nowhere: else the next file that is opened, the journal perhaps, has its
+    number, and children print into it.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

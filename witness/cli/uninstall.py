@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from pathlib import Path
+from collections.abc import Iterator
 
 import click
 
@@ -41,20 +41,51 @@ def uninstall(yes: bool, force: bool) -> None:
         witness.stop()
     if survivors:
         raise WitnessError(f"still alive, so nothing was removed: {survivors}")
-    for line in (*_hooks(town), *service_units.remove(town), *_folders(town)):
-        click.echo(f"removed: {line}")
+    faults: list[str] = []
+    for line in (*_hooks(town, faults), *(f"removed: {path}" for path in service_units.remove(town)), *_folders(town)):
+        click.echo(line)
     for path in (town.root / "town.yaml", town.root / "settings", town.root / ".gt", user_key_file()):
         if path.exists():
             click.echo(f"kept: {path}")
     click.echo("the program itself: pipx uninstall gt-witness, or uv tool uninstall, or pip uninstall")
+    if faults:
+        raise WitnessError("; ".join(faults))
 
 
-def _hooks(town: Town) -> list[str]:
-    """The settings files of clients that held our hooks."""
-    return [str(path) for path in settings_files(town, os.environ) if path.exists() and hook_settings.uninstall(path)]
+def _hooks(town: Town, faults: list[str]) -> Iterator[str]:
+    """Take our hooks out of the clients' settings; a file that cannot be read is a fault, and keeps nothing else here.
+
+    Args:
+        town: the town.
+        faults: takes what could not be done.
+    """
+    for path in settings_files(town, os.environ):
+        try:
+            if path.exists() and hook_settings.uninstall(path):
+                yield f"removed: our hooks in {path}, which other towns of yours may want: gt hooks install"
+        except (WitnessError, OSError) as error:
+            faults.append(f"our hooks may still be in {path}: {error}")
 
 
-def _folders(town: Town) -> list[Path]:
-    """The town's files and, once no session of it is left, the socket that tmux leaves of its server."""
-    shutil.rmtree(town.own_folder)
-    return [town.own_folder, *remove_dead_socket(town, os.environ)]
+def _folders(town: Town) -> Iterator[str]:
+    """Take away the folders in which only we write, and, once no session is left, tmux's socket of the town.
+
+    What somebody else has put beside them stays, and so does what a link leads to.
+    """
+    shared = town.runtime.parent
+    if shared.is_symlink():
+        yield f"kept: {shared}: a link, and what it leads to may be somebody's: take it away yourself"
+    else:
+        # A Gas Town's queues are its own, and so is the rest of the folder.
+        for path in (town.runtime,) if town.gastown else (town.runtime, town.queue_dir("any").parent):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+                yield f"removed: {path}"
+        if town.own_folder == shared and shared.is_dir():
+            others = sorted(each.name for each in shared.iterdir() if each.name != ".gitignore")
+            if others:
+                yield f"kept: {shared}, for it holds what is not ours: {', '.join(others[:5])}"
+            else:
+                shutil.rmtree(shared)
+                yield f"removed: {shared}"
+    yield from (f"removed: {path}" for path in remove_dead_socket(town, os.environ))
