@@ -2,7 +2,8 @@
 
 TERM to everybody; wait for the kernel to say that they have ended, not for time to pass; look again for newcomers.
 After the grace: stop the processes that are left and look again until a look finds no new one, so that nothing can fork
-away from under us, then KILL. What a last look still finds is a survivor, and is reported.
+away from under us, then KILL. What a last look still finds is a survivor, and is reported. A look that has missed
+somebody (it ended before it was known whose it is, and may have left a child) proves nothing, and is repeated.
 """
 
 from __future__ import annotations
@@ -19,12 +20,19 @@ from witness.process import ProcessId
 from witness.process.cgroup import cgroup_members
 from witness.process.exits import ExitWatch
 from witness.process.limits import lift_cpu_weight
-from witness.process.table import GroupMembership, Markers, Table, ancestors, is_alive, process_name, read_table, send
+from witness.process.looks import Looks
+from witness.process.table import GroupMembership, Markers, Table, ancestors, is_alive, process_name, send
 
 # After SIGKILL the kernel needs milliseconds; a process in uninterruptible sleep may need for ever.
 KILL_SECONDS = 2.0
 _LOOKS_THAT_PROVE = 2
 _MOMENT_SECONDS = 0.05
+# However late it is: a caller that was suspended has not looked meanwhile.
+_REPEATS_AT_LEAST = 20
+# Looks in a row read only what is new; after so long everybody is read again.
+_ROW_SECONDS = 0.25
+# The name of a survivor that was never seen but by what it left.
+_UNSEEN = "forks faster than it can be looked at"
 
 
 # How long, at most, and up to which lull, the ends of other groups are gathered before the next look.
@@ -61,7 +69,7 @@ class TerminationResult:
 class _Ending:
     """One group on its way out.
 
-    Both limits are counted from the act that they follow: a caller that is suspended for a while between two looks has
+    All limits are counted from the act that they follow: a caller that is suspended for a while between two looks has
     still asked before it forces, and forced before it gives up.
     """
 
@@ -70,10 +78,14 @@ class _Ending:
     began: float
     term_until: float = math.inf
     kill_until: float = math.inf
+    # Until when, before KILL and before giving up, looks are repeated because they missed somebody, and how many were.
+    repeat_until: float = math.inf
+    repeats: int = 0
     known: set[ProcessId] = field(default_factory=set)
     living: set[ProcessId] = field(default_factory=set)
     asked: set[ProcessId] = field(default_factory=set)
     stopped: set[ProcessId] = field(default_factory=set)
+    missed: frozenset[int] = frozenset()
     found_none: int = 0
     finished: float | None = None
 
@@ -82,22 +94,30 @@ class _Ending:
         """Whose end is the sign to look again: everybody but the reapers; the reapers once they are alone."""
         return self.living - self.target.keepers or self.living
 
-    def step(self, found: set[ProcessId], now: float) -> bool:
-        """Act on a fresh look; True when another look is needed at once."""
+    def step(self, found: set[ProcessId], missed: frozenset[int], now: float) -> bool:
+        """Act on a look: whom it found and which pids it missed; True when another look is needed at once."""
         self.known |= found
-        self.living = found
-        # The table is not read in one instant: what forks away from under one look (a low pid after a high one, an
-        # environment that an exec is just replacing) is there in the next. So nobody is gone on the word of one look.
-        self.found_none = 0 if found else self.found_none + 1
-        if self.found_none >= _LOOKS_THAT_PROVE or now >= self.kill_until:
+        if bool(found) != bool(self.living):
+            self.repeat_until, self.repeats = math.inf, 0
+        self.living, self.missed = found, missed
+        # Two looks: in the midst of an exec a process shows no environment.
+        self.found_none = 0 if found else self.found_none + (not missed)
+        if self.found_none >= _LOOKS_THAT_PROVE or (found and now >= self.kill_until):
             self.finished = now
             return False
         if not found:
-            return True
+            if missed and not self._may_repeat(now):
+                self.finished = now
+            return self.finished is None
         if self.term_until == math.inf:
             self.term_until = now + self.grace
             return self._ask(found)
         return self._ask(found) if now < self.term_until else self._force(found, now)
+
+    def _may_repeat(self, now: float) -> bool:
+        self.repeat_until = min(self.repeat_until, now + KILL_SECONDS)
+        self.repeats += 1
+        return now < self.repeat_until or self.repeats < _REPEATS_AT_LEAST
 
     def _ask(self, found: set[ProcessId]) -> bool:
         for process in found - self.asked:
@@ -117,7 +137,7 @@ class _Ending:
         for process in fresh:
             send(process, signal.SIGSTOP)
         self.stopped |= fresh
-        if fresh:
+        if fresh or (self.missed and self._may_repeat(now)):
             return True
         for process in doomed:
             send(process, signal.SIGKILL)
@@ -148,37 +168,45 @@ def end_groups(
         One result a target, in their order; a target with survivors says so.
     """
     clock = clock or SystemClock()
-    markers = markers or Markers()
-    now = clock.monotonic()
+    looks = Looks(markers or Markers())
+    now = read = clock.monotonic()
     endings = [_Ending(goal, grace, now) for goal in targets]
     for ending in endings:
         lift_cpu_weight(ending.target.cgroups)
     with ExitWatch() as watch:
         watched: set[ProcessId] = set()
+        afresh = True
         while open_ones := [ending for ending in endings if ending.finished is None]:
-            table = read_table()
-            kinship = GroupMembership(table, markers.marks(table))
-            out_of_bounds = foreign(table)
             now = clock.monotonic()
-            again = False
+            afresh = afresh or now - read > _ROW_SECONDS
+            read = now if afresh else read
+            look = looks.take(afresh=afresh)
+            kinship = GroupMembership(look.table, look.marks)
+            out_of_bounds = foreign(look.table)
+            now = clock.monotonic()
+            again = afresh = False
             for ending in open_ones:
-                recorded = ending.target.recorded | ending.known | _held(extra, ending.target, table)
+                held = extra(ending.target.run) if extra else _held(ending.target)
+                # Asked after the table was read: a pid that another process took since then stands there with its
+                # former owner, which no signal reaches any more.
+                recorded = ending.target.recorded | ending.known
+                recorded |= {look.table[pid].process for pid in held if pid in look.table}
                 found = kinship.group(ending.target.marker, recorded, out_of_bounds, ending.target.pane)
-                again |= ending.step(found, now)
+                # One that the cgroup holds and the table does not came after it, or has ended since.
+                newer: set[int] = set() if extra else held - look.table.keys() - {0}
+                again |= ending.step(found, look.missed | newer, now)
                 for process in found - watched:
                     watched.add(process)
                     if not watch.add(process):
-                        again = True
+                        again = afresh = True
             if not again:
+                afresh = True
                 _wait(watch, [ending for ending in endings if ending.finished is None], clock)
     return [_result(ending) for ending in endings]
 
 
-def _held(extra: Callable[[str], set[int]] | None, goal: Target, table: Table) -> set[ProcessId]:
-    # Asked after the table was read: a pid that another process took since then stands there with its former owner,
-    # which no signal reaches any more.
-    pids = extra(goal.run) if extra else {pid for each in goal.cgroups for pid in cgroup_members(each, goal.run)}
-    return {table[pid].process for pid in pids if pid in table}
+def _held(goal: Target) -> set[int]:
+    return {pid for each in goal.cgroups for pid in cgroup_members(each, goal.run)}
 
 
 def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:
@@ -209,8 +237,12 @@ def _wait(watch: ExitWatch, endings: list[_Ending], clock: Clock) -> None:
 
 def _result(ending: _Ending) -> TerminationResult:
     survivors = tuple(Survivor(process, process_name(process)) for process in sorted(ending.living))
+    ended = len(ending.known) - len(survivors)
+    if ending.missed and not survivors:
+        # Nobody was found, and nobody can be said to be absent.
+        survivors = (Survivor(ProcessId(max(ending.missed), 0), _UNSEEN),)
     seconds = (ending.finished or ending.began) - ending.began
-    return TerminationResult(ending.target.run, len(ending.known) - len(survivors), survivors, seconds)
+    return TerminationResult(ending.target.run, ended, survivors, seconds)
 
 
 def unfinished(goal: Target) -> TerminationResult:

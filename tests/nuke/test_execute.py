@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -250,3 +251,91 @@ def test_a_caller_inside_the_group_is_recognised(stage: Stage) -> None:
     assert parent
     assert is_inside([_target(parent)], read_table())
     assert not is_inside([_target(stage.sleeper())], read_table())
+
+
+_CHAIN = """
+import os
+os.write(1, b"%d\\n" % os.getpid())
+while os.read(0, 1):
+    if os.fork():
+        os._exit(0)
+    os.write(1, b"%d\\n" % os.getpid())
+"""
+
+
+class _Chain:
+    """A process that on demand forks its successor and ends: the interleaving of a busy machine, at will."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        # Started by a shell that ends, so that no link is a child of the test and stays defunct.
+        environment = {"PATH": os.environ["PATH"], "GT_WITNESS_GROUP": OURS}
+        argv = ["sh", "-c", 'exec 3<&0; "$0" -S -I -c "$1" <&3 & exit 0', sys.executable, _CHAIN]
+        shell = subprocess.Popen(
+            argv, env=environment, start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+        stack.enter_context(shell)
+        self._shell = shell
+        self.link = self._next()
+        stack.callback(self._end)
+
+    def _next(self) -> ProcessId:
+        assert self._shell.stdout
+        link = identify(int(self._shell.stdout.readline()))
+        assert link
+        return link
+
+    def advance(self) -> None:
+        if not _lives(self.link):
+            return
+        handle = os.pidfd_open(self.link.pid)
+        assert self._shell.stdin
+        self._shell.stdin.write(b"n")
+        self.link = self._next()
+        select.select([handle], [], [])
+        os.close(handle)
+
+    def _end(self) -> None:
+        if _lives(self.link):
+            os.kill(self.link.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], _Chain]]:
+    """Starts a chain whose living link ends, and forks the next, after each of so many listings of ``/proc``."""
+    list_names = os.listdir
+    with ExitStack() as stack:
+
+        def start(listings: int) -> _Chain:
+            made, left = _Chain(stack), iter(range(listings))
+
+            def list_and_advance(path: str = ".") -> list[str]:
+                names = list_names(path)
+                if path == "/proc" and next(left, None) is not None:
+                    made.advance()
+                return names
+
+            monkeypatch.setattr(os, "listdir", list_and_advance)
+            return made
+
+        yield start
+
+
+@pytest.mark.parametrize("listings", [1, 2, 5])
+def test_a_successor_forked_between_the_listing_and_the_look_is_found(
+    chain: Callable[[int], _Chain], listings: int
+) -> None:
+    last = chain(listings)
+    (ended,) = _end(_target(last.link))
+    assert not _lives(last.link)
+    assert ended.survivors == ()
+    assert ended.ended == 1
+
+
+def test_what_forks_faster_than_it_can_be_looked_at_is_not_called_gone(
+    chain: Callable[[int], _Chain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("witness.nuke.KILL_SECONDS", 0.2)
+    last = chain(100_000)
+    (ended,) = _end(_target(last.link), grace=0.1)
+    assert _lives(last.link)
+    assert ended.survivors

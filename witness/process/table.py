@@ -21,6 +21,8 @@ LINUX = sys.platform.startswith("linux")
 HELPER = "helper"
 # Most environments fit; a larger buffer would be mapped and unmapped for each of thousands of processes.
 _ENVIRONMENT_CHUNK = 32768
+# PF_EXITING in the kernel's include/linux/sched.h.
+_EXITING = 0x4
 # A second, in the units of ProcessId.started: an exec follows its fork in far less.
 SETTLED = 100 if LINUX else 1000
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
@@ -52,11 +54,21 @@ def read_table() -> dict[int, Row]:
 
 
 def _read_linux() -> dict[int, Row]:
-    table = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - a hot path
-        if entry[0] in "123456789" and (row := _row(int(entry))):
-            table[row.process.pid] = row
-    return table
+    return {pid: row for pid in list_pids() if (row := _row(pid))}
+
+
+def list_pids() -> list[int]:
+    """The pids that ``/proc`` lists now, in the order of the kernel's walk: ascending."""
+    return [int(entry) for entry in os.listdir("/proc") if entry[0] in "123456789"]  # noqa: PTH208 - a hot path
+
+
+def newest_pid() -> int:
+    """The pid that was given out last; 0 where the kernel does not say."""
+    try:
+        with open("/proc/loadavg", "rb") as file:  # noqa: PTH123 - a hot path
+            return int(file.read().split()[-1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _row(pid: int) -> Row | None:
@@ -250,6 +262,10 @@ class Mark:
     sign: str = ""
 
 
+# Nothing could be read: a process of the kernel, of another user, in the midst of an exec, or ended.
+_UNREADABLE = Mark()
+
+
 class Markers:
     """The groups whose marker processes carry in their initial environment.
 
@@ -258,6 +274,8 @@ class Markers:
     """
 
     def __init__(self) -> None:
+        # Those of the last reading that ended before their environment could be read.
+        self.unread: set[ProcessId] = set()
         self._known: dict[ProcessId, Mark] = {}
         self._without: dict[ProcessId, bytes] = {}
 
@@ -270,6 +288,7 @@ class Markers:
         newest = max((row.process.started for row in table.values()), default=0)
         known: dict[ProcessId, Mark] = {}
         without: dict[ProcessId, bytes] = {}
+        self.unread = set()
         for row in table.values():
             process = row.process
             if row.defunct:
@@ -278,6 +297,8 @@ class Markers:
                 without[process] = row.name
             elif (mark := self._known.get(process) or read_marker(process.pid)).marker:
                 known[process] = mark
+            elif mark is _UNREADABLE and _has_ended(process):
+                self.unread.add(process)
             elif newest - process.started > SETTLED:
                 # That it has none is believed only of one that is settled, and only until its name changes: between
                 # fork and exec a process shows its parent's environment.
@@ -292,24 +313,43 @@ def read_marker(pid: int) -> Mark:
         try:
             environment = psutil.Process(pid).environ()
         except (psutil.Error, OSError):
-            return Mark()
+            return _UNREADABLE
         return _mark(environment.get(MARKER_VARIABLE, ""), environment.get("TMUX_PANE", ""), HELPER_VARIABLE in environment)  # noqa: E501 # fmt: skip
     try:
         handle = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return Mark()
+        return _UNREADABLE
     try:
         data = chunk = os.read(handle, _ENVIRONMENT_CHUNK)
         while len(chunk) == _ENVIRONMENT_CHUNK:
             chunk = os.read(handle, _ENVIRONMENT_CHUNK)
             data += chunk
     except OSError:
-        return Mark()
+        return _UNREADABLE
     finally:
         os.close(handle)
+    if not data:
+        return _UNREADABLE
     data = b"\0" + data
     marker = _value(data, MARKER_VARIABLE)
     return _mark(marker, _value(data, "TMUX_PANE"), _value(data, HELPER_VARIABLE) != "") if marker else Mark()
+
+
+def _has_ended(process: ProcessId) -> bool:
+    """Whether it is dead, or its last thread is on its way out: its memory, and with it its environment, goes first."""
+    if not LINUX:
+        return not is_alive(process)
+    try:
+        with open(f"/proc/{process.pid}/stat", "rb") as file:  # noqa: PTH123 - a hot path
+            fields = file.read(1024).rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    except OSError:
+        return False
+    if int(fields[19]) != process.started:
+        return True
+    # A first thread that has ended before the others stays defunct; the process lives.
+    return int(fields[17]) < 2 if fields[0] == b"Z" else bool(int(fields[6]) & _EXITING)
 
 
 def _mark(marker: str, pane: str, helper: bool) -> Mark:
