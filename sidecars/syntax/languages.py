@@ -13,7 +13,7 @@ from sidecars.syntax.source_parts import CODE, COMMENT, Definition, keep_kind
 
 _LONGEST = 400_000
 _BY_SUFFIX = {
-    ".py": "python", ".pyi": "python", ".pyw": "python",
+    ".py": "python", ".pyi": "python", ".pyw": "python", ".ipynb": "python",
     ".js": "javascript", ".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
     ".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "tsx",
     ".go": "go", ".rs": "rust", ".java": "java", ".rb": "ruby", ".rake": "ruby",

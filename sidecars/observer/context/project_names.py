@@ -20,9 +20,12 @@ from sidecars.syntax.source_parts import Definition
 
 # Names that every program has of its own.
 _COMMON = frozenset(
-    ["main", "init", "setup", "teardown", "run", "start", "stop", "close", "open", "test", "handler", "error", "config"]
+    """
+    main init setup teardown run start stop close open test handler error config get set put add log map sum max min new
+    all any pop end app foo bar
+    """.split()  # noqa: SIM905 - a list of words
 )
-_SHORTEST = 4
+_SHORTEST = 3
 _WORD = re.compile(r"[^\W\d][\w$]*")
 
 

@@ -112,9 +112,10 @@ def rules_of_span(inner: str, sentence: str, start: int, end: int) -> Found | No
 
 
 def _of_flag(text: str, sentence: str) -> tuple[Rule, ...]:
-    if text.startswith("--"):
-        return (rule_for(runs=(f"* {_flags(text)}",)),)
     program = next((each for expression, each in _SHORT_FLAGS if expression.search(sentence)), None)
+    if text.startswith("--"):  # its short twin is another flag of other programs: `sed -n`, `rm -f`
+        twin = program and _flags(text) != text and (program, text) != ("git push", "--no-verify")
+        return (rule_for(runs=(f"* {text}", f"{program} {_flags(text)}") if twin else (f"* {text}",)),)
     return (rule_for(runs=(f"{program} {_flags(text)}",)),) if program else ()
 
 
