@@ -82,6 +82,7 @@ FINDINGS = {
         "safety/test_poison.py::test_the_town_works_on",
         "files/test_files.py::test_a_link_in_the_place_of_a_folder_is_not_followed",
         "delivery/test_nudge_queue.py::test_folders_links_and_pipes_do_not_block_the_queue",
+        "events/test_spool.py::test_a_folder_of_the_users_in_the_spools_place_is_neither_written_nor_cleared",
     ],
     "S6-yaml-and-foreign-expressions-are-bounded": [
         "config/test_yaml_document.py::test_a_document_that_is_meant_to_hurt_is_one_line_at_once",

@@ -248,6 +248,7 @@ def test_the_queue_knows_what_was_said(scene: Scene, monkeypatch: pytest.MonkeyP
     assert not scene.queue.knows("scope/d")
 
 
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", ["folder", "link to a device", "FIFO", "1 GB sparse", "deep"])
 def test_a_transcript_that_is_none_proves_nothing_and_holds_nobody_up(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -257,6 +258,7 @@ def test_a_transcript_that_is_none_proves_nothing_and_holds_nobody_up(
     scene.transcript.unlink()
     POISON[kind](scene.transcript)
     began = time.monotonic()
+    assert not message_format.in_transcript(str(scene.transcript), {"message": TEXT})  # so do the hooks look
     assert (scene.settle().open, scene.settle().open) == (1, 1)
     assert time.monotonic() - began < 2
     scene.clock.advance(GIVE_UP + 1)

@@ -125,7 +125,9 @@ def test_of_hooks_that_rotate_at_once_one_does(tmp_path: Path, monkeypatch: pyte
         assert [path.name for path in tmp_path.iterdir()] == [spool_writer.CURRENT]
         (tmp_path / spool_writer.CURRENT).rename(tmp_path / "events.1.jsonl")
     with (tmp_path / "events.1.jsonl").open("ab") as late:
-        spool_writer.rotate(str(tmp_path), late.fileno())
+        at = spool_writer.open_own(str(tmp_path))
+        spool_writer.rotate(at, late.fileno())
+        os.close(at)
     assert [path.name for path in tmp_path.iterdir()] == ["events.1.jsonl"]
     assert [event.payload["n"] for event in SpoolReader(tmp_path).read()] == [1, 2]
 
@@ -148,6 +150,44 @@ def test_a_spool_file_that_is_a_link_is_not_written_through(tmp_path: Path) -> N
     os.symlink("/dev/full", tmp_path / "events.jsonl")
     with pytest.raises(OSError, match="symbolic links"):
         put(tmp_path, 1)
+
+
+def test_a_folder_of_the_users_in_the_spools_place_is_neither_written_nor_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a link, or put there after the spool was opened: old files of a spool are removed, and theirs are not."""
+    theirs, spool = tmp_path / "theirs", tmp_path / "spool"
+    theirs.mkdir()
+    kept = {f"events.{number}.jsonl": b"theirs" for number in range(spool_writer.KEPT + 3)} | {"idle": b"theirs"}
+    for name, content in kept.items():
+        (theirs / name).write_bytes(content)
+    monkeypatch.setattr(spool_writer, "ROTATE_AT", 10)
+
+    def is_untouched() -> bool:
+        return {path.name: path.read_bytes() for path in theirs.iterdir()} == kept
+
+    spool.symlink_to(theirs)
+    for write in (
+        lambda: put(spool, 1),
+        lambda: spool_writer.is_own_client(str(spool), os.getpid()),
+        lambda: spool_writer.begin_work(str(spool)),
+    ):
+        with pytest.raises(NotADirectoryError):
+            write()
+        assert is_untouched()
+    spool.unlink()
+    spool.mkdir()
+
+    def swapped(file: int, data: bytes) -> int:
+        spool.rename(tmp_path / "before")
+        spool.symlink_to(theirs)
+        return real(file, data)
+
+    real = os.write
+    monkeypatch.setattr(os, "write", swapped)
+    put(spool, 1)
+    assert is_untouched()
+    assert [event.payload["n"] for event in SpoolReader(tmp_path / "before").read()] == [1]
 
 
 def test_twenty_writers_at_once_lose_nothing(tmp_path: Path) -> None:

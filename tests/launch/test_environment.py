@@ -34,11 +34,12 @@ def test_the_sidecars_key_and_other_lives_stay_out_of_a_polecat(
     assert "TMUX_PANE" not in environment
 
 
-def test_a_helper_has_no_key_and_nothing_of_a_polecats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GT_WITNESS_API_KEY", "sk-sidecars")
+@pytest.mark.parametrize("key_env", ["GT_WITNESS_API_KEY", "MY_OWN_NAME_OF_IT"])
+def test_a_helper_has_no_key_and_nothing_of_a_polecats(monkeypatch: pytest.MonkeyPatch, key_env: str) -> None:
+    monkeypatch.setenv(key_env, "sk-sidecars")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-mine")
     monkeypatch.setenv("GT_ROLE", "main/polecats/toast")
-    environment = daemon_environ("GT_WITNESS_API_KEY")
+    environment = daemon_environ(key_env)
     assert "sk-sidecars" not in environment.values()
     assert "ANTHROPIC_API_KEY" not in environment
     assert "GT_ROLE" not in environment

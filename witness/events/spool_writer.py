@@ -11,8 +11,6 @@ Where somebody has looked at what the call did to the files, the record is of sc
 seen then follows in a record of its own, ``…"v":2,"of":"ID","look":{…},"e":null``.
 """
 
-# pathlib and contextlib cost milliseconds at each tool call of each agent:
-# ruff: noqa: SIM105
 from __future__ import annotations
 
 import _socket
@@ -81,16 +79,32 @@ def append_record(
     seen = b',"v":2%b,"look":%b' % (b',"of":"%b"' % of if of else b"", look) if look else b""
     head = b'\n{"t":%d,"p":%d,"cut":%d%b' % (now or time.time_ns(), os.getpid(), cut, seen)
     record = b'%b,"e":%b}\n' % (head, payload or b"null")
-    path = f"{folder}/{CURRENT}"
-    file = os.open(path, _WRITE, 0o600)
+    at = open_own(folder)
     try:
-        written = os.write(file, record)
-        if os.fstat(file).st_size > ROTATE_AT:
-            rotate(folder, file)
+        file = os.open(CURRENT, _WRITE, 0o600, dir_fd=at)
+        try:
+            written = os.write(file, record)
+            if os.fstat(file).st_size > ROTATE_AT:
+                rotate(at, file)
+        finally:
+            os.close(file)
     finally:
-        os.close(file)
+        os.close(at)
     if written < len(record):
         raise OSError(28, "the disk is full: the event is incomplete")
+
+
+def open_own(folder: str) -> int:
+    """A descriptor of a folder that is ours, to go by instead of its path: what is put in its place later is not used.
+
+    Raises:
+        OSError: it is a link, no folder, or another user's.
+    """
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if os.fstat(at).st_uid != os.geteuid():
+        os.close(at)
+        raise PermissionError(1, "the folder belongs to another user", folder)
+    return at
 
 
 def ask_looker(folder: str, head: bytes, payload: bytes, wait: float) -> bytes:
@@ -130,27 +144,26 @@ def ask_looker(folder: str, head: bytes, payload: bytes, wait: float) -> bytes:
         peer.close()
 
 
-def rotate(folder: str, file: int) -> None:
+def rotate(at: int, file: int) -> None:
     """Put the present file of a spool aside, unless another hook has done so or is about it.
 
     Args:
-        folder: the spool.
+        at: descriptor of the spool.
         file: descriptor of what was the present file when the caller opened it.
     """
     import fcntl
 
-    path = f"{folder}/{CURRENT}"
     try:
         # Between the look and the rename another hook could rename too, and we would put its fresh file aside.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.stat(path).st_ino != os.fstat(file).st_ino:
+        if os.stat(CURRENT, dir_fd=at).st_ino != os.fstat(file).st_ino:
             return  # another hook was quicker
     except (BlockingIOError, FileNotFoundError):
         return  # it is just about it, or nobody has written since
-    os.rename(path, f"{folder}/events.{time.time_ns()}.jsonl")
-    rotated = sorted(name for name in os.listdir(folder) if name.startswith("events.") and name != CURRENT)
+    os.rename(CURRENT, f"events.{time.time_ns()}.jsonl", src_dir_fd=at, dst_dir_fd=at)
+    rotated = sorted(name for name in os.listdir(at) if name.startswith("events.") and name != CURRENT)
     for name in rotated[:-KEPT]:
-        os.unlink(f"{folder}/{name}")
+        os.unlink(name, dir_fd=at)
 
 
 def wake(folder: str, wait: float) -> None:
@@ -217,25 +230,28 @@ def is_own_client(spool: str, client: int) -> bool:
         spool: the spool.
         client: the hook's parent.
     """
-    path = f"{spool}/client"
+    at = open_own(spool)
     try:
-        file = os.open(path, os.O_RDONLY | _SAFE)
-    except FileNotFoundError:
-        pass
-    else:
-        owner = os.read(file, 100)
+        try:
+            file = os.open("client", os.O_RDONLY | _SAFE, dir_fd=at)
+        except FileNotFoundError:
+            pass
+        else:
+            owner = os.read(file, 100)
+            os.close(file)
+            number = owner.partition(b" ")[0]
+            if number == b"%d" % client:
+                return True
+            if number.isdigit() and owner == _identity(int(number)):
+                return False
+        temporary = f"client.{os.getpid()}"
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | _SAFE, 0o600, dir_fd=at)
+        os.write(file, _identity(client))
         os.close(file)
-        number = owner.partition(b" ")[0]
-        if number == b"%d" % client:
-            return True
-        if number.isdigit() and owner == _identity(int(number)):
-            return False
-    temporary = f"{path}.{os.getpid()}"
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | _SAFE, 0o600)
-    os.write(file, _identity(client))
-    os.close(file)
-    os.rename(temporary, path)
-    return True
+        os.rename(temporary, "client", src_dir_fd=at, dst_dir_fd=at)
+        return True
+    finally:
+        os.close(at)
 
 
 def _identity(pid: int) -> bytes:
@@ -259,7 +275,10 @@ def _identity(pid: int) -> bytes:
 
 def begin_work(spool: str) -> None:
     """The agent is at work: a watch beside its prompt may end."""
+    at = open_own(spool)
     try:
-        os.unlink(f"{spool}/idle")
+        os.unlink("idle", dir_fd=at)
     except FileNotFoundError:
         pass
+    finally:
+        os.close(at)
