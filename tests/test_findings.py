@@ -66,6 +66,7 @@ FINDINGS = {
     ],
     "S2-an-agent-does-not-replace-its-overseer": [
         "trust/test_fixed_at_spawn.py::test_a_respawn_uses_what_was_fixed_and_says_so_once",
+        "trust/test_fixed_at_spawn.py::test_a_later_change_that_needs_no_trust_does_not_count_either",
         "trust/test_fixed_at_spawn.py::test_the_assignment_in_the_runs_folder_is_not_believed",
     ],
     "S3-a-report-that-the-agent-can-write-ends-nobody": [

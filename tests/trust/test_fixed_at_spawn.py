@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from sidecars.type_reader.type_loader import assigned_type, load_type
 from tests.real.conftest import Place, make_place, place
 from tests.supervise.command import gt
 from tests.waiting import until
+from witness.assignment import Assignment
 from witness.events.spool_writer import record_event
 from witness.journal import MemberState
 from witness.process.table import is_alive
@@ -90,6 +92,17 @@ def test_a_respawn_uses_what_was_fixed_and_says_so_once(hostile: Place, tmp_path
     kinds = [event.kind for event in hostile.witness.journal.history(hostile.witness.find("x").id.run)]
     assert kinds.count("definition-changed") == 1
     assert not (tmp_path / "seen").exists()
+
+
+def test_a_later_change_that_needs_no_trust_does_not_count_either(hostile: Place) -> None:
+    """A lower limit counts at a spawn, whoever writes it; the agent writes it only when it has an overseer."""
+    write(hostile, "cap: 3\n")
+    hostile.spawn("x", AGENT, sidecars="scope:issue.md")
+    write(hostile, "cap: 1\n")
+    run_dir = hostile.town.run_dir(hostile.witness.find("x").id.run)
+    assignment = Assignment.from_json((run_dir / "sidecars" / "scope.json").read_text())
+    assert assigned_type(assignment).cap == 3
+    assert load_type("scope", hostile.town.root, assignment.group.rig, hostile.work).cap == 1
 
 
 def test_the_assignment_in_the_runs_folder_is_not_believed(hostile: Place, tmp_path: Path) -> None:
