@@ -99,6 +99,7 @@ FINDINGS = {
     ],
     "S9-nobody-makes-itself-protected": [
         "supervise/test_only_what_is_recorded.py::test_a_polecat_cannot_make_itself_one_of_us",
+        "supervise/test_only_what_is_recorded.py::test_who_serves_our_socket_is_ours_with_the_lock_and_outside_of_every_polecat",
         "supervise/test_only_what_is_recorded.py::test_a_child_with_another_marker_ends_with_its_group",
         "process/test_table.py::test_a_child_that_carries_another_groups_marker_is_still_a_child",
     ],

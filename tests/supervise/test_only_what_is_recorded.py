@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 
 from tests.programs import alive
 from tests.real.conftest import SETTINGS, Place, kill_and_wait
 from tests.supervise.command import gt
 from tests.waiting import until
 from witness.api import Witness
+from witness.ipc.serving import serving_process
 from witness.launch import town_witness
 from witness.names import MARKER_VARIABLE
 from witness.process import ProcessId
@@ -75,6 +80,38 @@ def test_a_polecat_cannot_make_itself_one_of_us(place: Place) -> None:
     assert done.returncode == 0, done.stderr
     assert not is_alive(agent)
     assert not place.marked()
+
+
+SERVES = """
+import fcntl, socket, sys
+held = open("x.lock", "w")
+if sys.argv[1] == "locks":
+    fcntl.flock(held, fcntl.LOCK_EX)
+server = socket.socket(socket.AF_UNIX)
+server.bind("x.sock")
+server.listen()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "marker", "believed"), [("locks", "", True), ("locks not", "", False), ("locks", "main/x/r1", False)]
+)
+def test_who_serves_our_socket_is_ours_with_the_lock_and_outside_of_every_polecat(
+    tmp_path: Path, does: str, marker: str, believed: bool
+) -> None:
+    environment = {"PATH": os.environ["PATH"]} | ({MARKER_VARIABLE: marker} if marker else {})
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", SERVES, does],
+        cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdin
+        assert server.stdout
+        assert server.stdout.readline() == "ready\n"
+        found = serving_process(tmp_path, "x.sock", "x.lock")
+        server.stdin.close()
+    assert (found.pid if found else 0) == (server.pid if believed else 0)
 
 
 def test_a_stray_export_ends_nobody(place: Place) -> None:
