@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.scripts import BASE_PYTHON
 from tests.supervise.command import GT
 from witness.config.town import Town
 from witness.launch.spawn_request import LONGEST_TASK
@@ -20,7 +20,7 @@ def _client(folder: Path) -> str:
     """A program named claude that leaves its arguments in a file and waits."""
     program = folder / "claude"
     program.write_text(
-        f"#!{sys.executable}\nimport json, signal, sys\n"
+        f"#!{BASE_PYTHON}\nimport json, signal, sys\n"
         f"open({str(folder / 'argv.json')!r}, 'w').write(json.dumps(sys.argv[1:]))\nsignal.pause()\n"
     )
     program.chmod(0o700)

@@ -33,10 +33,12 @@ def over_stdio(
         server = StdioServerParameters(
             command=sys.executable, args=["-m", "witness.cli", "mcp"], env=environment, cwd=cwd
         )
-        async with stdio_client(server) as streams, ClientSession(*streams) as session:
-            await session.initialize()
-            names = [tool.name for tool in (await session.list_tools()).tools]
-            return names, [await session.call_tool(name, given) for name, given in calls]
+        # Its default is what stderr was at its import: the capture of another test, perhaps.
+        with open(os.devnull, "w") as silence:
+            async with stdio_client(server, errlog=silence) as streams, ClientSession(*streams) as session:
+                await session.initialize()
+                names = [tool.name for tool in (await session.list_tools()).tools]
+                return names, [await session.call_tool(name, given) for name, given in calls]
 
     return asyncio.run(asyncio.wait_for(talk(), 50))
 

@@ -105,6 +105,6 @@ class Looked:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"add": str(run.spool), "workdir": str(run.workdir)}).encode() + b"\n")
         self.process.stdin.flush()
-        until((run.spool / LOOKER).exists, "the looker serves the run")
+        until((run.spool / LOOKER).exists, "the looker serves the run", below=run.spool)
         run.prompt()
         return run
