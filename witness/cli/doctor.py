@@ -22,7 +22,9 @@ _MARKS = {Level.OK: "ok     ", Level.NOTE: "note   ", Level.WARNING: "warning", 
 
 @click.command
 @click.option("--fix", is_flag=True, help="Do the fixes that are safe: of our own files and processes only.")
-@click.option("--bundle", is_flag=True, help="Write a report for people who help: no names, keys, tasks, messages.")
+@click.option(
+    "--bundle", is_flag=True, help="Write a report for people who help: no keys, tasks, messages, nor your own name."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(fix: bool, bundle: bool, as_json: bool) -> None:
     """Explain which town was found and why; check tmux, agent, key, hooks, settings, journal and leftovers.
