@@ -83,6 +83,12 @@ _ARTICLES = (
     r"(?:(?:the|our|all|any|your|its|a|unit|of|files?\s+(?:in|under|below)|"
     r"anything\s+(?:in|under|below)|code\s+(?:in|under|below))\s+)*"
 )
+# Python's keyword as a noun: "no bare except in X" is about X and excepts nothing.
+_KEYWORD = re.compile(
+    r"(?:(?<=bare )|(?<=broad )|(?<=blind )|(?<=blanket )|(?<=naked )|(?<=empty )|(?<=\ban )|(?<=/))except\b"
+    r"|\bexcept(?=\s+(?:(?:clause|block|handler|statement)s?|branch(?:es)?)\b|\s+(?:is|are|Exception|BaseException)\b|\s*:)",
+    re.IGNORECASE,
+)
 # "outside of X", "except in X", "but not in X": X is excepted. "in X", "under X": it holds there alone.
 _EXCEPT = re.compile(
     rf"\b(?:outside(?:\s+of)?|except(?:\s+(?:for|in|inside|within|under|from))*|but\s+(?:not\s+)?(?:in|for|from)|other\s+than(?:\s+in)?|apart\s+from(?:\s+in)?|aside\s+from(?:\s+in)?|excluding|save\s+for|unless(?:\s+it\s+is)?\s+in|only\s+(?:be\s+)?(?:\w+\s+){{0,2}}(?:in|inside|within|from|under)|belongs?\s+(?:only\s+)?in|reserved\s+for)\s+{_ARTICLES}(?=\S)",
@@ -174,9 +180,14 @@ def blanked(text: str, spots: Iterable[tuple[int, int]]) -> str:
     return text
 
 
+def without_keywords(text: str) -> str:
+    """A text in which no keyword of a language reads as an English preposition; of the same length."""
+    return _KEYWORD.sub("clause", text)
+
+
 def places_of(sentence: Sentence) -> Places:
     """Where a sentence holds, by its own words and the headings above it."""
-    text = sentence.text
+    text = without_keywords(sentence.text)
     found = _Spots(text)
     found.read(_EXCEPT, excepts=True)
     found.read(_ONLY, excepts=_ELSEWHERE.search(text) is not None)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sidecars.observer.conventions.places import Places, blanked, places_of
+from sidecars.observer.conventions.places import Places, blanked, places_of, without_keywords
 from sidecars.observer.conventions.polarity import ALLOWS, ASKS, FORBIDS, Polarity, polarity_of
 from sidecars.observer.conventions.sentences import Sentence, spans
 from sidecars.observer.conventions.spans import Found, rules_of_span
@@ -337,7 +337,7 @@ def _of_pronoun(sentence: Sentence, places: Places) -> Iterator[Said]:
 
 def _unconditional(sentence: Sentence, end: int, places: Places, *, consent: bool) -> bool:
     """Whether a sentence forbids without a condition that nobody can look up."""
-    text = blanked(sentence.text, places.spots)
+    text = blanked(without_keywords(sentence.text), places.spots)
     rest = _NO_CONDITION.sub(" ", text[min(end, len(text)) :])
     if consent and _CONSENT.search(rest):
         return True
