@@ -305,7 +305,8 @@ def test_the_real_client_gets_nowhere_else(
         use("WebFetch", url="http://127.0.0.1:1/", prompt="x"),
         good(log[1]),
     )
-    assert ask(log, max_steps=15).outcome is Exit.ANSWERED
+    # Nine requests, each with what the client sends along: what they cost is not what is tried here.
+    assert ask(log, max_steps=15, budget_usd=5).outcome is Exit.ANSWERED
     assert len(server.requests) == 9
     assert not any(SECRET in request.text or "secret.txt" in request.news for request in server.requests[3:])
     assert not any(SECRET in request.text for request in server.requests)
