@@ -27,6 +27,7 @@ from witness.journal import Group, Journal, Member
 from witness.launch.town_witness import witness_process
 from witness.names import MARKER_VARIABLE
 from witness.process import ProcessId
+from witness.process.exits import wait_gone
 from witness.process.table import Markers, Table, command_line, read_table
 
 POLECATS = 10
@@ -325,7 +326,7 @@ class ChaosTown:
             everybody = {(each.pid, each.started) for each in helpers} | recorded | marked | servers
             for who in everybody | set(self.decoys.values()):
                 kill(who)
-            time.sleep(0.05)
+            wait_gone([ProcessId(*who) for who in everybody], 1.0)
         if self.mount:
             subprocess.run(["umount", "-l", str(self.disk)], check=False)
 

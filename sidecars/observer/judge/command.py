@@ -125,14 +125,11 @@ class CommandJudge:
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 raise subprocess.TimeoutExpired(self._kind.command, self._kind.timeout)
-            if hasattr(os, "pidfd_open"):
-                file = os.pidfd_open(program.pid)
-                try:
-                    select.select([file], [], [], left)
-                finally:
-                    os.close(file)
-            else:
-                select.select([], [], [], min(left, 0.02))
+            file = os.pidfd_open(program.pid)
+            try:
+                select.select([file], [], [], left)
+            finally:
+                os.close(file)
 
     def _read(self, program: subprocess.Popen[bytes], deadline: float) -> str:
         assert program.stdout is not None  # noqa: S101
