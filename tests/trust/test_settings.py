@@ -53,7 +53,7 @@ ASKING = {
     "member_limit": 9999, "linger": "9h", "hook_wait": "9s", "key_env": "OTHER_KEY", "key_file": "/etc/hosts",
     "key_command": "touch ran", "model": "claude-opus-9", "model_url": "http://127.0.0.1:9", "run_budget": 99.0,
     "day_budget": 999.0, "run_calls": 9999, "day_calls": 99999, "prices": {"claude": {"input": 0.0}},
-    "folders": "accept", "trust": ["."],
+    "folders": "accept", "trust": ["."], "follow": {"sidecars": "tools"},
 }  # fmt: skip
 #: None of these is raised above "no limit", which is the default.
 ONLY_TIGHTER = ("memory_high", "memory_max", "pids_max", "cpu_weight")

@@ -39,7 +39,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _EXECUTABLES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
 # Files of the spool; their names stand in hooks/gt_mod.py and witness/events/spool_writer.py, which import nothing.
-_MOD_SIGN, _MOD_LOCK, _HOOK_SIGN = "mod.json", "mod.serving", "client"
+MOD_SIGN, _MOD_LOCK, _HOOK_SIGN = "mod.json", "mod.serving", "client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def first_sign(spool: Path) -> Channel | None:
 
     A spool without any is the only sign of hooks that are switched off in a way that no settings file shows.
     """
-    if (spool / _MOD_SIGN).exists() and _is_held(spool / _MOD_LOCK):
+    if (spool / MOD_SIGN).exists() and _is_held(spool / _MOD_LOCK):
         return Channel.MOD
     return Channel.HOOKS if (spool / _HOOK_SIGN).exists() else None
 

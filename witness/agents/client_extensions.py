@@ -82,12 +82,17 @@ def make_mod(folder: Path, *, band: bool, others: bool = False) -> Path:
     Raises:
         OSError: it could not be written.
     """
-    shutil.copytree(hooks_dir() / "mod", folder, dirs_exist_ok=True)
+    # Of the plugin, what the client must have for functions alone: a polecat's command hooks stand in its settings.
+    for part in (".claude-plugin/plugin.json", "hooks/register.js"):
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(hooks_dir() / "mod" / part, folder / part)
+    hooks = {"description": f"{NAME} inside the client", "modules": ["./register.js"], "hooks": {}}
+    (folder / "hooks" / "hooks.json").write_text(json.dumps(hooks), encoding="utf-8")
     server = [interpreter(), "-S", "-I", str(hooks_dir() / "gt_mod.py")]
     constants = {"SERVER": server, "BAND": band, "OTHERS": others}
-    (folder / "hooks" / "server.js").write_text(
-        "".join(f"export const {name} = {json.dumps(value)}\n" for name, value in constants.items()), encoding="utf-8"
-    )
+    lines = [f"export const {name} = {json.dumps(value)}\n" for name, value in constants.items()]
+    text = "".join([*lines, "export const RETRY = Infinity\n"])
+    (folder / "hooks" / "server.js").write_text(text, encoding="utf-8")
     return folder
 
 

@@ -45,7 +45,8 @@ def done(ctx: click.Context, status: str) -> None:
     town = Town.find()
     with Witness(town, patience=_PATIENCE) as witness:
         # What the environment says, an agent can change: a polecat is done with its own work alone.
-        if (here := group_around(witness.journal)) and not here.run_state.followed:
+        here = group_around(witness.journal)
+        if here and (here.run_state.by_person or not here.run_state.followed):
             group = here.id
         group = group or _followed(witness)
         if group is None:
@@ -63,7 +64,8 @@ def done(ctx: click.Context, status: str) -> None:
             if code is None:
                 raise
             return  # the Witness saw it before we could say so
-    click.echo(f"{group.address}: {status.upper()}; the Witness ends this group")
+    ends = "its sidecars; the session goes on" if here and here.run_state.by_person else "this group"
+    click.echo(f"{group.address}: {status.upper()}; the Witness ends {ends}")
 
 
 def _followed(witness: Witness) -> GroupId | None:

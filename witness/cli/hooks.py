@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 from witness.agents import hook_settings
 from witness.agents.clients import CLIENTS, Channel, Client, client_named
 from witness.cli.context import print_json
+from witness.config.resources import hooks_dir
 from witness.errors import UsageError
 
 _HOOKED = tuple(client.name for client in CLIENTS if client.channel is not Channel.PANE)
@@ -94,3 +96,10 @@ def status(name: str, settings: Path | None, as_json: bool) -> None:
         click.echo(f"{client.title}: missing or of another installation in {path}: {wrong}: gt hooks install")
     if found.disabled:
         click.echo(f"{client.title}: {path} switches all hooks off")
+
+
+@hooks.command(epilog="Example:\n\n  gt hooks plugin")
+def plugin() -> None:
+    """How our plugin comes into Claude Code, for sessions that you start yourself (gt follow)."""
+    click.echo(f"claude plugin marketplace add {shlex.quote(str(hooks_dir()))}")
+    click.echo("claude plugin install gt-witness@gt-witness")

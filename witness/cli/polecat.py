@@ -92,9 +92,11 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
     rows = [each.as_json() for each in nuked]
     if as_json:
         print_json(rows)
+    theirs = {group.id.run for group in free if group.run_state.by_person}
     for each, row in zip(nuked, rows, strict=True):
         if not as_json:
-            click.echo(_sentence(each, row, dry_run))
+            goes_on = "; the session is a person's own, and goes on" if each.group.id.run in theirs else ""
+            click.echo(_sentence(each, row, dry_run) + goes_on)
         for survivor in row["survivors"]:
             click.echo(f"gt: {row['polecat']}: still alive: {survivor['pid']} {survivor['name']}", err=True)
     for group in refused:

@@ -87,6 +87,8 @@ class Settings:
             lets it speak on.
         memory_high, memory_max, pids_max, cpu_weight: what one polecat's agent may use with all that it starts; see
             ``Limits``. None for no limit, written ``max``.
+        follow: what ``gt follow`` gives a session that a person has started in this project, ``{sidecars: SPEC}``; with
+            our plugin each such session is followed from its start.
         types: overrides of sidecar types, ``{type: {field: value}}``.
         folders: whether a spawn answers the client's question about its folder beforehand: ``ask`` (the person at the
             terminal), ``accept``, ``never``.
@@ -128,6 +130,7 @@ class Settings:
     memory_max: int | None = None
     pids_max: int | None = None
     cpu_weight: int | None = None
+    follow: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folders: str = "ask"
     trust: tuple[str, ...] = ()
@@ -186,13 +189,19 @@ def _types(value: Any) -> Any:
     return value
 
 
+def _follow(value: Any) -> Any:
+    if not isinstance(value, dict) or set(value) != {"sidecars"} or not isinstance(value["sidecars"], str):
+        raise ValueError("write it as {sidecars: SPEC}, as in {sidecars: 'conventions,tools'}")
+    return value
+
+
 def _folders(value: Any) -> Any:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise ValueError("write it as a list of folders")
     return tuple(value)
 
 
-_SHAPED: Mapping[str, Callable[[Any], Any]] = {"prices": _prices, "types": _types, "trust": _folders}
+_SHAPED: Mapping[str, Callable[[Any], Any]] = {"prices": _prices, "types": _types, "trust": _folders, "follow": _follow}
 
 
 def _convert(name: str, value: Any) -> Any:

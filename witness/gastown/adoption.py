@@ -13,11 +13,10 @@ from witness.declare.molecule import Molecule
 from witness.declare.sidecar_spec import ResolvedSidecars, resolve_specs
 from witness.declare.source import Source
 from witness.errors import NotFoundError
-from witness.files import make_folder, read_text, replace_file
 from witness.gastown.bead_lookup import HookedBead
-from witness.gastown.follow_plan import FOLLOWED, ObservedPolecat
-from witness.journal import Group, GroupState, Journal, Member, MemberKind, MemberState, RunState
-from witness.launch.pane import make_run_dir
+from witness.gastown.follow_plan import ObservedPolecat
+from witness.journal import Group, GroupState, Journal, RunState
+from witness.launch.followed_session import record, show_hooks_the_way
 from witness.names import GroupId
 from witness.trust.settings import trusted_settings
 
@@ -78,69 +77,23 @@ def adopt(
     Raises:
         UsageError: a polecat of that name is on record as living.
     """
-    group = GroupId(sighting.rig, sighting.polecat, uuid.uuid4().hex)
-    settings = trusted_settings(town.root, sighting.rig)
-    make_run_dir(town.run_dir(group.run))
-    now = clock.monotonic()
-    with journal.transaction():
-        journal.groups.add(
-            Group(
-                id=group,
-                session=sighting.session,
-                state=GroupState.SPAWNING,
-                boot=clock.boot,
-                spawned_at=now,
-                created=clock.wall(),
-                workdir=sighting.workdir,
-                molecule=declared.molecule,
-                run_state=RunState(
-                    followed=True,
-                    pane=sighting.pane,
-                    task=bead.task,
-                    bead=bead.id,
-                    variables=dict(declared.variables or {}),
-                ),
-            )
-        )
-        journal.members.add(
-            Member(group.run, "agent", MemberKind.AGENT, MemberState.RUNNING, sighting.agent, since=now)
-        )
-        for spec in declared.sidecars.specs:
-            journal.members.add(
-                Member(group.run, spec.name, MemberKind.SIDECAR, type=spec.type, argument=spec.argument)
-            )
-        for name, definition in declared.sidecars.definitions.items():
-            journal.definitions.fix(group.run, name, definition.digest, definition.to_json())
-        journal.note(
-            clock.wall(),
-            "followed",
-            group.run,
-            polecat=group.address,
+    group = Group(
+        id=GroupId(sighting.rig, sighting.polecat, uuid.uuid4().hex),
+        session=sighting.session,
+        state=GroupState.SPAWNING,
+        boot=clock.boot,
+        spawned_at=clock.monotonic(),
+        created=clock.wall(),
+        workdir=sighting.workdir,
+        molecule=declared.molecule,
+        run_state=RunState(
+            followed=True,
+            pane=sighting.pane,
+            task=bead.task,
             bead=bead.id,
-            types=journal.definitions.digests(group.run),
-            withheld=list(declared.sidecars.withheld),
-        )
-    _show_hooks_the_way(town, group.run, sighting.session, settings.hook_wait)
-    return group.run
-
-
-def _pointer(town: Town, session: str) -> Path:
-    return town.runtime / FOLLOWED / session
-
-
-def _show_hooks_the_way(town: Town, run: str, session: str, wait: float) -> None:
-    """Leave a file from which the hooks of this session know where its events go: they were started without us."""
-    pointer = _pointer(town, session)
-    make_folder(pointer.parent, below=town.make_runtime())
-    text = f"{town.run_dir(run) / 'spool'}\n{town.queue_dir(session)}\n{round(wait * 1000)}\n"
-    replace_file(pointer, text, durable=False, below=town.runtime)
-
-
-def hide_from_hooks(town: Town, group: Group) -> None:
-    """Take that file away again, unless it leads to a later run already."""
-    pointer = _pointer(town, group.session)
-    try:
-        if read_text(pointer, below=town.runtime).partition("\n")[0] == str(town.run_dir(group.id.run) / "spool"):
-            pointer.unlink()
-    except (OSError, ValueError):
-        return
+            variables=dict(declared.variables or {}),
+        ),
+    )
+    record(town, journal, clock, group, sighting.agent, declared.sidecars)
+    show_hooks_the_way(town, group, sighting.agent, trusted_settings(town.root, sighting.rig))
+    return group.id.run

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from witness.gastown.town_events import TownEvent, TownEventKind
 from witness.process import ProcessId
 
-FOLLOWED = "followed"
 # What a polecat reports of itself when there is nothing (more) to observe.
 _RESTING = ("exiting", "idle")
 EMERGENCY_STOP = "emergency stop"

@@ -102,7 +102,8 @@ class Follower:
     def _pasts(self) -> list[LastRun]:
         latest = {(group.id.rig, group.id.polecat): group for group in self._journal.groups.last_of_each()}
         latest |= {(group.id.rig, group.id.polecat): group for group in self._journal.groups.living()}
-        return [self._past(group) for group in latest.values()]
+        # What a person has had followed ends with that session, whatever Gas Town tells.
+        return [self._past(group) for group in latest.values() if not group.run_state.by_person]
 
     def _past(self, group: Group) -> LastRun:
         agent = next((m.process for m in self._journal.members.of(group.id.run) if m.kind is MemberKind.AGENT), None)

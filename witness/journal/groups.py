@@ -32,7 +32,7 @@ _COLUMNS = (
     "run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at, "
     "intent_note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans, "
     "session_missing, activity, activity_at, channel, channel_reason, client_version, pane, "
-    "limits, limit_cgroups, limits_met"
+    "limits, limit_cgroups, limits_met, by_person"
 )
 
 
@@ -203,6 +203,7 @@ def _state_values(state: RunState) -> tuple[Any, ...]:
         json.dumps(dict(state.limits)),
         json.dumps(dict(state.limit_cgroups)),
         state.limits_met,
+        state.by_person,
     )
 
 
@@ -221,7 +222,7 @@ def _group(row: tuple[Any, ...]) -> Group:
     (run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at,
      note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans,
      session_missing, activity, activity_at, channel, channel_reason, client_version, pane,
-     limits, limit_cgroups, limits_met) = row  # fmt: skip
+     limits, limit_cgroups, limits_met, by_person) = row  # fmt: skip
     return Group(
         id=GroupId(rig, polecat, run),
         session=session,
@@ -242,6 +243,7 @@ def _group(row: tuple[Any, ...]) -> Group:
             variables=json.loads(variables),
             overrides=json.loads(overrides),
             followed=bool(followed),
+            by_person=bool(by_person),
             cgroup=cgroup,
             worker=ProcessId(worker_pid, worker_started) if worker_pid else None,
             orphans=tuple(json.loads(orphans)),

@@ -61,7 +61,8 @@ class RunState:
         bead: id of the issue that it was hooked to, empty when none.
         variables: the molecule's variables.
         overrides: fields of sidecar types that the spawn's settings set, by type.
-        followed: the polecat is Gas Town's; only its sidecars are ours.
+        followed: its agent is not ours to end, for Gas Town or a person has started it; only its sidecars are ours.
+        by_person: a followed session that a person has started, in whatever terminal.
         cgroup: the group's own cgroup, empty when it has none.
         limits: the bounds that its agent runs in, by name.
         limit_cgroups: the cgroups that hold them, by controller.
@@ -82,6 +83,7 @@ class RunState:
     variables: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     followed: bool = False
+    by_person: bool = False
     cgroup: str = ""
     limits: Mapping[str, int] = field(default_factory=dict)
     limit_cgroups: Mapping[str, str] = field(default_factory=dict)

@@ -164,4 +164,5 @@ STEPS: tuple[str, ...] = (
     ALTER TABLE groups ADD COLUMN limit_cgroups TEXT NOT NULL DEFAULT '{}';
     ALTER TABLE groups ADD COLUMN limits_met TEXT NOT NULL DEFAULT '';
     """,
+    "ALTER TABLE groups ADD COLUMN by_person INTEGER NOT NULL DEFAULT 0",
 )

@@ -202,11 +202,7 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
     mute: dict[str, str] = {}
     found: dict[str, str] = {}
     if request.check and not problems:
-        for spec in sidecars.specs:
-            definition = sidecars.definitions[spec.type].to_json()
-            assignment = _assignment(town, group, workdir, spec, task.text, variables, definition)
-            mute[spec.name], found[spec.name], faults = _checked(request.check, assignment)
-            problems += [problem for problem in faults if problem not in problems]
+        mute, found, problems = look_at_sidecars(request.check, town, group, workdir, sidecars, task.text, variables)
     if problems:
         raise DeclarationError(problems)
     folder = _folder(request, settings, argv, workdir)
@@ -222,13 +218,38 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
         memory,
         request.memory_provider,
         settings,
-        {name: reason for name, reason in mute.items() if reason},
-        {name: text for name, text in found.items() if text},
+        mute,
+        found,
         folder,
         tuple(map(str, molecule.warnings)) if molecule else (),
         limits.over(request.limits),
         tuple(withheld),
     )
+
+
+def look_at_sidecars(
+    check: SidecarCheck,
+    town: Town,
+    group: GroupId,
+    workdir: Path,
+    sidecars: ResolvedSidecars,
+    task: str = "",
+    variables: Mapping[str, str] | None = None,
+) -> tuple[dict[str, str], dict[str, str], list[Problem]]:
+    """Look at each sidecar before anything starts.
+
+    Returns:
+        Why some could never speak and what some hold the agent to, by the sidecar's name; all that is wrong with them.
+    """
+    mute: dict[str, str] = {}
+    found: dict[str, str] = {}
+    problems: list[Problem] = []
+    for spec in sidecars.specs:
+        definition = sidecars.definitions[spec.type].to_json()
+        assignment = _assignment(town, group, workdir, spec, task, variables or {}, definition)
+        mute[spec.name], found[spec.name], faults = _checked(check, assignment)
+        problems += [problem for problem in faults if problem not in problems]
+    return {n: text for n, text in mute.items() if text}, {n: text for n, text in found.items() if text}, problems
 
 
 def _checked(check: SidecarCheck, assignment: Assignment) -> tuple[str, str, Sequence[Problem]]:

@@ -15,8 +15,8 @@ from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.errors import JournalError, SpawnError, WitnessError
 from witness.files import clear_place, replace_file
-from witness.gastown.adoption import hide_from_hooks
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.launch.followed_session import hide_from_hooks
 from witness.launch.pane import LAST_LINES, LAST_SCREEN, reported_processes
 from witness.launch.sidecar_pool import PoolStartingError, SidecarPool
 from witness.launch.town_witness import witness_process

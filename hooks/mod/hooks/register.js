@@ -1,6 +1,6 @@
 // gt-witness inside Claude Code: answers the client's hook events over one Unix socket, in place of a command hook.
 // Whatever goes wrong here ends in next(e), and the command hook does it: each call has one channel.
-import { SERVER, BAND, OTHERS } from './server.js'
+import { SERVER, BAND, OTHERS, RETRY } from './server.js'
 
 // The server answers within this, or says that it needs longer; else it counts as silent.
 const FIRST = 50
@@ -68,8 +68,8 @@ async function serve($, ready) {
     for (;;) {
       const { done, value } = await child.next()
       if (done) {
-        // 3: this session is not ours.
-        until = value?.code === 3 ? Infinity : Date.now() + AGAIN
+        // 3: this session is not ours; a person's own may become so.
+        until = Date.now() + (value?.code === 3 ? RETRY : AGAIN)
         break
       }
       if (value.stream !== 'stdout') continue
@@ -141,7 +141,8 @@ async function send($, verb, entry) {
 // The server's answer to an event; null: let the command hook do it.
 async function ask($, event, body) {
   if (Date.now() < until) return null
-  if (!socket) await Promise.race([start($), late(FIRST)])
+  // A session that nobody follows waits for nothing of ours.
+  if (!socket) await (RETRY === Infinity ? Promise.race([start($), late(FIRST)]) : void start($))
   if (!socket) return null
   const sent = Date.now()
   // A busy machine makes an answer late, too; only a server that does not answer at all is left alone.
