@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.gas_town import end_town
 from tests.e2e.conftest import PERMITTED, wait_until
+from witness.agents.client_extensions import clear_plugin, plugin_installed
 from witness.api import Witness
 from witness.config.resources import hooks_dir
 from witness.config.town import Town
@@ -142,3 +143,19 @@ def test_the_marketplaces_name_one_plugin(trust: Callable[[Path], Path]) -> None
     )
     outer["plugins"][0]["source"] = outer["plugins"][0]["source"].replace("./hooks/", "./")
     assert inner == outer
+
+
+def test_what_the_clients_uninstall_leaves_is_cleared(plugged: Path, home: Path) -> None:
+    own = home / ".claude"
+    assert plugin_installed(own)
+    assert clear_plugin(own) == []
+    subprocess.run(
+        [plugged, "plugin", "uninstall", "gt-witness@gt-witness"], check=True, capture_output=True, timeout=60
+    )
+    subprocess.run(
+        [plugged, "plugin", "marketplace", "remove", "gt-witness"], check=True, capture_output=True, timeout=60
+    )
+    assert clear_plugin(own)[0].endswith("plugins/cache/gt-witness")
+    assert not (own / "plugins" / "cache" / "gt-witness").exists()
+    assert json.loads((own / "settings.json").read_text()) == {}
+    assert clear_plugin(own) == []

@@ -98,12 +98,60 @@ def make_mod(folder: Path, *, band: bool, others: bool = False) -> Path:
 
 def other_folders(environ: Mapping[str, str]) -> list[str]:
     """Plugin folders that the caller's environment names, but for a polecat's copy of our mod."""
-    return [folder for folder in environ.get(VARIABLE, "").split(":") if folder and not _is_ours(Path(folder))]
+    return [folder for folder in environ.get(VARIABLE, "").split(":") if folder and not is_ours(Path(folder))]
 
 
-def _is_ours(folder: Path) -> bool:
+def is_ours(folder: Path) -> bool:
+    """Whether our plugin, or a polecat's copy of our mod, stands in a folder."""
+    manifest = _object(folder / ".claude-plugin" / "plugin.json")
+    return manifest.get("name") == NAME and (folder / "hooks" / "server.js").exists()
+
+
+# The plugin that people install in the client by its own commands.
+
+_PLUGIN = f"{NAME}@{NAME}"
+# What an uninstall by the client leaves in its settings, empty.
+_EMPTIED = ("enabledPlugins", "extraKnownMarketplaces")
+
+
+def plugin_installed(home: Path) -> bool:
+    """Whether the client says that our plugin is installed.
+
+    Args:
+        home: the client's own folder, as ``~/.claude``.
+    """
+    found = _object(home / "plugins" / "installed_plugins.json").get("plugins")
+    return isinstance(found, dict) and _PLUGIN in found
+
+
+def clear_plugin(home: Path) -> list[str]:
+    """Take away what the client's own uninstall leaves behind: its copy of the plugin, and the keys that it emptied.
+
+    Args:
+        home: the client's own folder.
+
+    Returns:
+        What was taken away, in words; nothing while the plugin is installed.
+
+    Raises:
+        OSError: it could not be taken away.
+    """
+    copy, settings = home / "plugins" / "cache" / NAME, home / "settings.json"
+    if plugin_installed(home) or copy.is_symlink() or not copy.is_dir():
+        return []
+    shutil.rmtree(copy)
+    values = _object(settings)
+    kept = {key: value for key, value in values.items() if key not in _EMPTIED or value}
+    if kept == values:
+        return [str(copy)]
+    path = settings.resolve()
+    replace_file(path, json.dumps(kept, indent=2, ensure_ascii=False) + "\n", mode=path.stat().st_mode & 0o777)
+    return [str(copy), f"empty {', '.join(sorted(set(values) - set(kept)))} in {settings}"]
+
+
+def _object(path: Path) -> dict[str, object]:
     try:
-        manifest = read_json(folder / ".claude-plugin" / "plugin.json", follow=True, owners=())
+        found = read_json(path, follow=True, owners=())
     except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("name") == NAME and (folder / "hooks" / "server.js").exists()
+        return {}
+    return found if isinstance(found, dict) else {}

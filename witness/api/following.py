@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from witness.agents.channels import MODS_SINCE, client_version, switched_off
-from witness.agents.client_extensions import NAME
+from witness.agents.client_extensions import NAME, is_ours
 from witness.agents.clients import CLAUDE, Channel, client_for
 from witness.api.witness import Witness
 from witness.clock import SystemClock
@@ -209,7 +209,7 @@ def _has_plugin(session: Session) -> bool:
     """Whether the client was started with our plugin, by a flag, its environment or a settings file that applies."""
     named = [after for flag, after in zip(session.argv, session.argv[1:], strict=False) if flag == "--plugin-dir"]
     named += session.environ.get("CLAUDE_CODE_PLUGIN_DIRS", "").split(":")
-    if any(folder and _is_plugin(session.workdir / folder) for folder in named):
+    if any(folder and is_ours(session.workdir / folder) for folder in named):
         return True
     home = Path(session.environ.get("CLAUDE_CONFIG_DIR") or Path(session.environ.get("HOME", "/")) / ".claude")
     project = session.workdir / ".claude"
@@ -218,10 +218,4 @@ def _has_plugin(session: Session) -> bool:
             enabled = read_json(path, follow=True, owners=()).get("enabledPlugins", {})
             if any(name.startswith(f"{NAME}@") and on for name, on in enabled.items()):
                 return True
-    return False
-
-
-def _is_plugin(folder: Path) -> bool:
-    with suppress(OSError, ValueError, AttributeError):
-        return bool(read_json(folder / ".claude-plugin" / "plugin.json", follow=True, owners=())["name"] == NAME)
     return False

@@ -6,10 +6,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
-from witness.agents import hook_settings
+from witness.agents import client_extensions, hook_settings
 from witness.api import Witness
 from witness.cli.context import ask_for_force
 from witness.config.keys import user_key_file
@@ -42,7 +43,12 @@ def uninstall(yes: bool, force: bool) -> None:
     if survivors:
         raise WitnessError(f"still alive, so nothing was removed: {survivors}")
     faults: list[str] = []
-    for line in (*_hooks(town, faults), *(f"removed: {path}" for path in service_units.remove(town)), *_folders(town)):
+    for line in (
+        *_hooks(town, faults),
+        *_plugin(faults),
+        *(f"removed: {path}" for path in service_units.remove(town)),
+        *_folders(town),
+    ):
         click.echo(line)
     for path in (town.root / "town.yaml", town.root / "settings", town.root / ".gt", user_key_file()):
         if path.exists():
@@ -65,6 +71,21 @@ def _hooks(town: Town, faults: list[str]) -> Iterator[str]:
                 yield f"removed: our hooks in {path}, which other towns of yours may want: gt hooks install"
         except (WitnessError, OSError) as error:
             faults.append(f"our hooks may still be in {path}: {error}")
+
+
+def _plugin(faults: list[str]) -> Iterator[str]:
+    """What is left of our plugin in Claude Code; it is the client that installs and removes it.
+
+    Args:
+        faults: takes what could not be done.
+    """
+    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    if client_extensions.plugin_installed(home):
+        yield "kept: our plugin in Claude Code, for other towns: claude plugin uninstall gt-witness@gt-witness"
+    try:
+        yield from (f"removed: {what}" for what in client_extensions.clear_plugin(home))
+    except OSError as error:
+        faults.append(f"what the client has left of our plugin is still there: {error}")
 
 
 def _folders(town: Town) -> Iterator[str]:
