@@ -14,12 +14,14 @@ Requests come over a Unix socket in the spool, each by the client's own process 
 ``/untaken/CALL``      the client dropped the answer: what it held waits again
 ``/idle``              the turn is over and the agent sits at its prompt
 ``/usage``             tokens, quota and cost as the client measures them, kept in ``spool/usage.json``
+``/completed/ID``      what the client's model answered to a sidecar's question
+``/complete``          a sidecar's question to the client's model; any process of this user may put one
 =====================  =============================================================================================
 
 ``SENT`` is the wall clock in milliseconds at which the mod began to wait. An answer is one JSON object: ``{}`` (nothing
 to say), ``{"text", "call"}``, ``{"more": CALL}`` (the sidecars still judge: ask for the rest), or ``{"pass": true}``
 (let the command hook do it). What the mod did not ask for goes to it over standard output, one JSON object a line:
-``ready``, ``waiting`` (whether something waits), ``passes`` (tools that no sidecar looks at), ``submit``.
+``ready``, ``waiting`` (whether something waits), ``passes`` (tools that no sidecar looks at), ``submit``, ``complete``.
 
 **One channel for each call.** A call is known by its mark (``tool_use_id``). The mod lets the command hook run only
 when it has no answer, so a hook that runs for a call proves that the mod's answer to it, if there was one, was not
@@ -70,6 +72,10 @@ TICK = 3.0
 # A wall clock that was set back by more than this is not believed.
 _CLOCK_STEP = 10.0
 _BODY_LIMIT = 64 << 20
+# A sidecar's own deadline is shorter.
+_LONGEST_QUESTION = 60.0
+# What the mod is to do, however alike.
+_ACTS = ("submit", "complete")
 # How many calls may wait for the mod to ask for the rest.
 _KEPT = 64
 # The client takes a socket's path of about a hundred bytes.
@@ -90,6 +96,7 @@ class Server:
     def __init__(self, spool, queue, client, wait):
         self.spool, self.queue, self.client, self.wait = spool, queue, client, wait
         self.rest = {}
+        self.questions = {}
         self.said = {}
         self.number = 0
         # The session's id and transcript, for the ledger's word on what is submitted between two events.
@@ -139,7 +146,7 @@ class Server:
     def tell(self, **facts):
         """Send what has changed to the mod."""
         with self.telling:
-            news = {key: value for key, value in facts.items() if self.said.get(key) != value or key == "submit"}
+            news = {key: value for key, value in facts.items() if self.said.get(key) != value or key in _ACTS}
             if news:
                 self.said.update(news)
                 gt_deliver.print_whole(json.dumps(news), 1)
@@ -149,20 +156,29 @@ class Server:
     def accept(self):
         while True:
             peer, _ = self.listener.accept()
-            if peer_pid(peer) not in (self.client, None):
+            pid, uid = peer_of(peer)
+            if uid not in (os.geteuid(), None):
                 peer.close()
                 continue
-            _thread.start_new_thread(self.serve, (peer,))
+            _thread.start_new_thread(self.serve, (peer, pid in (self.client, None)))
 
-    def serve(self, peer):
+    def serve(self, peer, client):
         """Answer one connection's requests, one after the other."""
         with peer:
+            if not client:
+                peer.settimeout(1.0)  # a sidecar says its whole question at once
             buffer = b""
             while request := read_request(peer, buffer):
                 path, body, buffer = request
                 sent = Reply(peer)
                 try:
-                    self.answer(path.strip("/").split("/"), body, sent)
+                    words = path.strip("/").split("/")
+                    if words[0] == "complete":
+                        self.complete(json.loads(body), sent)
+                    elif client:
+                        self.answer(words, body, sent)
+                    else:
+                        break
                 except BaseException as error:
                     gt_hook.note_fault(self.spool, "mod", error)
                     if not sent.done:
@@ -188,6 +204,9 @@ class Server:
             self.rest_at_prompt()
         elif verb == "usage":
             write_whole(USAGE, {"time": time.time(), **json.loads(body)})
+        elif verb == "completed" and (question := self.questions.pop(words[1], None)):
+            question.append(json.loads(body))
+            question[0].release()
 
     def note(self, event, body, again):
         """An event that nobody waits for; it comes again when its first receipt did not arrive."""
@@ -260,6 +279,17 @@ class Server:
         gt_deliver.deliver(
             call.event, call.body, self.queue, self.spool, send, mark, still=lambda: not call.clock.over()
         )
+
+    def complete(self, asked, reply):
+        """Have the client's model answer a sidecar."""
+        self.number += 1
+        number, answered = f"q{self.number}", _thread.allocate_lock()
+        answered.acquire()
+        question = self.questions[number] = [answered]
+        self.tell(complete={"id": number, **{key: asked[key] for key in ("model", "prompt", "maxTokens")}})
+        answered.acquire(timeout=min(float(asked["seconds"]), _LONGEST_QUESTION))
+        self.questions.pop(number, None)
+        reply(question[1] if len(question) > 1 else {"fault": "no answer in time"})
 
     # -- idle ----------------------------------------------------------------------------------------------------------
 
@@ -441,12 +471,13 @@ def received(peer):
         return b""
 
 
-def peer_pid(peer):
-    """The process that has connected; None where the kernel does not say."""
+def peer_of(peer):
+    """(process, user) of who has connected; None for each where the kernel does not say."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return None
-    return int.from_bytes(peer.getsockopt(socket.SOL_SOCKET, option, 12)[:4], sys.byteorder)
+        return None, None
+    raw = peer.getsockopt(socket.SOL_SOCKET, option, 12)
+    return int.from_bytes(raw[:4], sys.byteorder), int.from_bytes(raw[4:8], sys.byteorder)
 
 
 def write_own(path):

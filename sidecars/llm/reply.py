@@ -118,11 +118,7 @@ class StreamedAnswer:
         self._parts.setdefault(index, []).append(text)
 
     def _count(self, tokens: Any, names: Mapping[str, str]) -> None:
-        for theirs, ours in names.items():
-            number = getattr(tokens, theirs, 0)
-            if isinstance(number, int) and not isinstance(number, bool):
-                # A negative count would make a budget endless.
-                self.tokens[ours] = number if 0 <= number <= _MOST_TOKENS_COUNTED else _MOST_TOKENS_COUNTED
+        self.tokens |= _counted({ours: getattr(tokens, theirs, 0) for theirs, ours in names.items()})
 
     def reply(self) -> Reply:
         """The whole answer, its blocks by their types.
@@ -145,6 +141,20 @@ class StreamedAnswer:
             except (ValueError, RecursionError):
                 return {**block, "input": text}
         return {**block, "thinking" if block["type"] == "thinking" else "text": text}
+
+
+def count_tokens(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Our counts of the tokens that a whole answer's ``usage`` tells of."""
+    return _counted({ours: usage.get(theirs, 0) for theirs, ours in (_FIRST_COUNTS | _LAST_COUNTS).items()})
+
+
+def _counted(told: Mapping[str, Any]) -> dict[str, int]:
+    # A negative count would make a budget endless.
+    return {
+        name: number if 0 <= number <= _MOST_TOKENS_COUNTED else _MOST_TOKENS_COUNTED
+        for name, number in told.items()
+        if isinstance(number, int) and not isinstance(number, bool)
+    }
 
 
 def one_line(text: str) -> str:

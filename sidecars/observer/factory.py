@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sidecars.observer.context import Context
 from sidecars.observer.context.files import read_text, within
@@ -26,6 +27,10 @@ from witness.judging.hosts import HostLink
 from witness.prompts import TEXT, present
 from witness.trust.settings import trusted_settings
 
+if TYPE_CHECKING:
+    from sidecars.llm.client import ModelClient
+    from sidecars.llm.client_model import ClientModel
+
 
 @dataclass(frozen=True, slots=True)
 class Components:
@@ -39,6 +44,7 @@ class Components:
         lack: what it has to do without, empty when nothing; said once in the town's history.
         host: the way to the process that judges, where it is another one.
         runtime: the runtime folder of the town, where such a process is looked for; None outside of any.
+        spool: the run's spool, where the session's own client is asked; None outside of any run.
     """
 
     kind: SidecarType
@@ -48,6 +54,7 @@ class Components:
     lack: str = ""
     host: HostLink | None = None
     runtime: Path | None = None
+    spool: Path | None = None
 
     @property
     def mute(self) -> str:
@@ -78,7 +85,8 @@ class Components:
         blocks = present(prompt) - {TEXT}
         if not blocks:
             return None
-        return build_components(self.kind, replace(self.material, blocks=blocks), self.settings, workdir, self.runtime)
+        material = replace(self.material, blocks=blocks)
+        return build_components(self.kind, material, self.settings, workdir, self.runtime, self.spool)
 
     def observer(
         self, assignment: Assignment, journal: Journal, clock: Clock, aloud: bool = True, aside: bool = False
@@ -121,7 +129,8 @@ def assemble(assignment: Assignment) -> Components:
     except DeclarationError as error:
         # A slip in the settings must not leave a polecat unobserved: what a sidecar is stands in its definition.
         fault = f"the settings are wrong, and their defaults count: {error.problems[0]}"
-    parts = build_components(kind, gather(kind, assignment), settings, workdir, runtime_of(assignment))
+    spool = Path(assignment.run_dir) / "spool"
+    parts = build_components(kind, gather(kind, assignment), settings, workdir, runtime_of(assignment), spool)
     return replace(parts, lack="; ".join(filter(None, (fault, parts.lack)))) if fault else parts
 
 
@@ -187,16 +196,39 @@ def cited(rule: Rule, workdir: Path) -> str:
     return within(rule.source, workdir)
 
 
-def _key(settings: Settings) -> tuple[str, str]:
-    """The key, or why there is none."""
+def _model(kind: SidecarType, settings: Settings) -> tuple[ModelClient | None, str]:
+    """Who puts a question to a model with the sidecars' own key, or why nobody can."""
     try:
-        return find_key(settings), f"no key in {settings.key_env}"
+        key = find_key(settings)
     except UsageError as error:
-        return "", str(error)
+        return None, str(error)
+    if not key:
+        return None, f"no key in {settings.key_env}"
+    from sidecars.llm.client import Endpoint, ModelClient
+
+    endpoint = Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices)
+    return ModelClient(endpoint), ""
+
+
+def _client_model(settings: Settings, spool: Path | None) -> tuple[ClientModel | None, str]:
+    """Who has the session's own client ask, or why nobody can."""
+    if not settings.client_model:
+        return None, "the settings name no client_model, so the agent's client is not asked"
+    if spool is None:
+        return None, "there is no session whose client could be asked"
+    from sidecars.llm.client import Endpoint
+    from sidecars.llm.client_model import ClientModel
+
+    return ClientModel(spool, Endpoint("", settings.client_model, prices=settings.prices)), ""
 
 
 def build_components(
-    kind: SidecarType, material: Context, settings: Settings, workdir: Path, runtime: Path | None = None
+    kind: SidecarType,
+    material: Context,
+    settings: Settings,
+    workdir: Path,
+    runtime: Path | None = None,
+    spool: Path | None = None,
 ) -> Components:
     """Give a type with its context the judge that it asks for, or the next best that there is.
 
@@ -207,7 +239,15 @@ def build_components(
         kind, material, settings: the type, its context, the settings that count.
         workdir: where the agent works.
         runtime: the runtime folder of its town, None outside of any.
+        spool: the run's spool, None outside of any run.
     """
+    parts = _with_judge(kind, material, settings, workdir, runtime, spool)
+    return replace(parts, runtime=runtime, spool=spool)
+
+
+def _with_judge(
+    kind: SidecarType, material: Context, settings: Settings, workdir: Path, runtime: Path | None, spool: Path | None
+) -> Components:
     kind = replace(
         kind,
         rules=tuple(replace(rule, source=cited(rule, workdir)) for rule in kind.rules),
@@ -226,18 +266,17 @@ def build_components(
         from sidecars.observer.judge.python import PythonJudge
 
         function = PythonJudge(kind, material, runtime)
-        return Components(kind, material, settings, function, host=function.host, runtime=runtime)
+        return Components(kind, material, settings, function, host=function.host)
     if not kind.asks_model:
         return Components(kind, material, settings, RulesJudge(rules, material), _what_rules_lack(rules, material))
-    key, why = _key(settings)
-    if not key:
+    client, why = _client_model(settings, spool) if kind.judge == "client" else _model(kind, settings)
+    if client is None:
         sure = tuple(rule for rule in rules if rule.confidence >= kind.threshold)
         lack = f"{why}: " + ("it runs on its rules alone" if sure else "it stays silent")
         return Components(replace(kind, judge="rules"), material, settings, RulesJudge(sure, material), lack)
-    from sidecars.llm.client import Endpoint
     from sidecars.observer.judge.model import CombinedJudge, ModelJudge
 
-    model = ModelJudge(kind, material, Endpoint(key, kind.model or settings.model, settings.model_url, settings.prices))
+    model = ModelJudge(kind, material, client)
     if kind.judge == "model":
         return Components(kind, material, settings, model)
     return Components(kind, material, settings, CombinedJudge(RulesJudge(rules, material), model, kind.threshold))

@@ -16,7 +16,7 @@ from pathlib import Path
 from witness.errors import DeclarationError, Problem
 from witness.expressions import Expression, foreign
 
-JUDGES = ("rules", "model", "command", "python", "rules+model")
+JUDGES = ("rules", "model", "command", "python", "rules+model", "client")
 ARGUMENTS = ("files", "text", "none")
 PANE_USES = ("auto", "never", "only")
 
@@ -225,7 +225,7 @@ class SidecarType:
     @property
     def asks_model(self) -> bool:
         """Whether a model takes part in its judgement."""
-        return "model" in self.judge
+        return "model" in self.judge or self.judge == "client"
 
     @property
     def instant(self) -> bool:

@@ -79,6 +79,8 @@ class Settings:
         key_command: a program that prints it (a password manager's); asked where there is no file.
         model: the judge's default model.
         model_url: address of an Anthropic-compatible server; empty for ANTHROPIC_BASE_URL, else Anthropic's own.
+        client_model: the model that the agent's own client asks at its user's subscription, for types with
+            ``judge: client``; empty: it is never asked.
         run_budget, day_budget: dollars that the sidecars of one run, and of the town in a day, may spend.
         run_calls, day_calls: the same in calls.
         prices: dollars for a million tokens by model, ``{beginning of its id: {input, output, written, cached}}``, for
@@ -120,6 +122,7 @@ class Settings:
     key_command: str = ""
     model: str = "claude-haiku-5-5"
     model_url: str = ""
+    client_model: str = ""
     run_budget: float = 0.50
     day_budget: float = 5.00
     run_calls: int = 500

@@ -177,7 +177,8 @@ class MessagesServer:
         if "report_signal" in request.tools:
             return "judge"
         if "Bash" not in request.tools:
-            return "side"
+            # A client that asks for a sidecar has no tool for the answer.
+            return "judge" if "call of report_signal" in request.text else "side"
         # A subagent is told from the main agent by the prompt that the script itself gave it.
         first = texts_of((request.messages or [{}])[0].get("content"))
         return "subagent" if self._subagent_prompts & {text.strip() for text in first} else "main"

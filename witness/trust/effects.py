@@ -73,7 +73,7 @@ SETTINGS: Mapping[str, Effect] = {
     "folders": Effect.RUNS,
     "key_command": Effect.RUNS,
     **_all(Effect.REACHES, "key_env key_file model_url"),
-    **_all(Effect.SPENDS, "model prices"),
+    **_all(Effect.SPENDS, "model client_model prices"),
     **_all(_UP, "run_budget day_budget run_calls day_calls member_limit hook_wait"),
     **_all(_UP, "memory_high memory_max pids_max cpu_weight"),
     **_all(

@@ -98,6 +98,7 @@ async function hear($, news, ready) {
     ready()
   }
   if (news.submit) submit($, news.submit)
+  if (news.complete) void complete($, news.complete)
 }
 
 function start($) {
@@ -198,6 +199,18 @@ function failed(e, result, cwd) {
     tool_use_id,
     ...(agentId === undefined ? {} : { agent_id: agentId }),
   })
+}
+
+// A sidecar's question to the client's own model.
+async function complete($, { id, ...asked }) {
+  let told
+  try {
+    const { isAnswered, text, usage } = await $.model.complete(asked)
+    told = { isAnswered, text, usage }
+  } catch (error) {
+    told = { fault: String(error?.message ?? error).slice(0, 500) }
+  }
+  await post($, `completed/${id}`, JSON.stringify(told), REST)
 }
 
 function submit($, { call, text, asUser }) {

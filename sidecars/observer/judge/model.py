@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from sidecars.llm.client import Endpoint, ModelClient
+from sidecars.llm.client import ModelClient
+from sidecars.llm.client_model import ClientModel
 from sidecars.llm.reply import ModelFault, Reply
 from sidecars.observer.context import Context
 from sidecars.observer.judge.model_prompt import question, request, system_prompt
@@ -18,7 +19,6 @@ from sidecars.observer.judge.rules import RulesJudge
 from sidecars.observer.judge.signal_tool import TOOL, find_reports, read_report
 from sidecars.observer.judge.verdict import Verdict, quoted_from, stands_in
 from sidecars.type_reader.sidecar_type import Confidence, SidecarType
-from witness.clock import Clock
 from witness.journal.records import Usage
 from witness.judging.observation import Observation
 
@@ -36,15 +36,14 @@ class ModelJudge:
     Args:
         kind: the type, for its prompt, snippets and deadline.
         material: its context.
-        endpoint: where the model is.
-        clock: where the time comes from.
+        client: puts its questions.
     """
 
-    def __init__(self, kind: SidecarType, material: Context, endpoint: Endpoint, clock: Clock | None = None) -> None:
+    def __init__(self, kind: SidecarType, material: Context, client: ModelClient | ClientModel) -> None:
         self._kind = kind
         self._system = system_prompt(kind, material)
         self._documents = tuple(text for _, text in material.documents)
-        self._client = ModelClient(endpoint, clock)
+        self._client = client
         # The server has refused for good: it is told once, and not asked again.
         self._refused = False
         self._unforced = False

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sidecars.llm.client import Endpoint
+from sidecars.llm.client import Endpoint, ModelClient
 from sidecars.observer.context import Context
 from sidecars.observer.factory import build_components
 from sidecars.observer.judge.model import ModelJudge
@@ -59,7 +59,9 @@ def ask() -> Iterator[Ask]:
         ) -> tuple[Verdict, MessagesServer]:
             server = stack.enter_context(MessagesServer(*answers))
             kind = SidecarType("specs", prompt="Hold it against the spec.", timeout=timeout, **fields)
-            judge = ModelJudge(kind, material, Endpoint("sk-secret", kind.model or "claude-haiku-5-5", server.url))
+            judge = ModelJudge(
+                kind, material, ModelClient(Endpoint("sk-secret", kind.model or "claude-haiku-5-5", server.url))
+            )
             stack.callback(judge.close)
             (verdict,) = judge.judge(SEEN)
             return verdict, server
@@ -103,7 +105,9 @@ def test_a_prefix_below_the_models_minimum_is_not_marked(ask: Ask) -> None:
 
 def test_the_system_prompt_is_the_same_at_every_call() -> None:
     with MessagesServer(tool(report()), tool(report())) as server:
-        judge = ModelJudge(SidecarType("specs", prompt="x"), LONG, Endpoint("k", "claude-haiku-5-5", server.url))
+        judge = ModelJudge(
+            SidecarType("specs", prompt="x"), LONG, ModelClient(Endpoint("k", "claude-haiku-5-5", server.url))
+        )
         judge.judge(SEEN)
         judge.judge([Observation("e2", tool="Bash", command="ls")])
         judge.close()
@@ -215,7 +219,7 @@ def test_a_retry_after_that_means_nothing(ask: Ask) -> None:
 
 def test_nobody_listens() -> None:
     kind = SidecarType("specs", prompt="x", timeout=0.5)
-    judge = ModelJudge(kind, Context(), Endpoint("k", "claude-haiku-5-5", "http://127.0.0.1:9"))
+    judge = ModelJudge(kind, Context(), ModelClient(Endpoint("k", "claude-haiku-5-5", "http://127.0.0.1:9")))
     (verdict,) = judge.judge(SEEN)
     judge.close()
     assert verdict.error.startswith(("connection:", "timeout:"))
@@ -225,7 +229,7 @@ def test_nobody_listens() -> None:
 def test_the_base_url_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with MessagesServer(tool(SIGNAL)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        judge = ModelJudge(SidecarType("specs", prompt="x"), Context(), Endpoint("k", "any-model"))
+        judge = ModelJudge(SidecarType("specs", prompt="x"), Context(), ModelClient(Endpoint("k", "any-model")))
         (verdict,) = judge.judge(SEEN)
         judge.close()
     assert verdict.signal
@@ -246,7 +250,7 @@ def test_the_base_url_may_be_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_nothing_seen_asks_nobody() -> None:
-    assert ModelJudge(SidecarType("specs", prompt="x"), Context(), Endpoint("k", "m")).judge([]) == []
+    assert ModelJudge(SidecarType("specs", prompt="x"), Context(), ModelClient(Endpoint("k", "m"))).judge([]) == []
 
 
 def test_a_sentence_that_stands_in_no_document_is_no_signal(ask: Ask) -> None:
@@ -276,7 +280,7 @@ def many(
 ) -> tuple[list[Verdict], MessagesServer]:
     with MessagesServer(*answers) as server:
         kind = SidecarType("specs", prompt="x", near_misses=NEAR, max_tokens=500)
-        judge = ModelJudge(kind, material, Endpoint("k", "claude-haiku-5-5", server.url))
+        judge = ModelJudge(kind, material, ModelClient(Endpoint("k", "claude-haiku-5-5", server.url)))
         verdicts = judge.judge(seen, **given)
         judge.close()
         return verdicts, server
@@ -357,7 +361,9 @@ def test_near_misses_are_shown_and_none_is_in_what_changes() -> None:
 def twice(*answers: Answer) -> tuple[list[Verdict], MessagesServer]:
     """Two actions, one after the other, put to one judge."""
     with MessagesServer(*answers) as server:
-        judge = ModelJudge(SidecarType("specs", prompt="x"), LONG, Endpoint("k", "claude-haiku-5-5", server.url))
+        judge = ModelJudge(
+            SidecarType("specs", prompt="x"), LONG, ModelClient(Endpoint("k", "claude-haiku-5-5", server.url))
+        )
         verdicts = [*judge.judge(SEEN), *judge.judge(SEEN)]
         judge.close()
         return verdicts, server
