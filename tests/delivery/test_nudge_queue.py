@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -316,9 +317,47 @@ def test_what_was_handed_over_on_a_full_disk_does_not_come_twice(
     heard: list[str] = []
     with monkeypatch.context() as patch:
         patch.setattr(queue_files, "log_all", full)
-        patch.setattr(queue_files, "subfolder", full)
+        patch.setattr(os, "mkdir", full)
         with pytest.raises(OSError, match="No space"):
             queue.deliver(lambda claims: heard.extend(claim.nudge.message for claim in claims))
     clock.advance(2 * queue_files.STALE)
     queue.deliver(lambda claims: heard.extend(claim.nudge.message for claim in claims))
     assert heard == ["once"]
+
+
+_WAITING = "1000000000000000001-00000000.json"
+_CLAIMED = f"{_WAITING}.claimed.00000001"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda folder: queue_files.read(folder, _WAITING),
+        lambda folder: queue_files.take(folder, _WAITING, 5.0),
+        lambda folder: queue_files.put_back(folder, _CLAIMED),
+        lambda folder: queue_files.drop(folder, _WAITING),
+        lambda folder: queue_files.finish(folder, _CLAIMED),
+        lambda folder: queue_files.quarantine(folder, _WAITING),
+        lambda folder: queue_files.dead_letter(folder, _WAITING, {}, "why"),
+        queue_files.clear_finished,
+        queue_files.count_dropped,
+        queue_files.take_dropped,
+        lambda folder: queue_files.log(folder, "drained", _WAITING, {}),
+        lambda folder: queue_files.in_ledger(folder, _WAITING, "drained"),
+        lambda folder: queue_files.claimed_at(folder, _CLAIMED),
+        lambda folder: queue_files.Locked(folder).__enter__(),
+        lambda folder: NudgeQueue(folder, ManualClock()).bury_unseen(Nudge("mayor", "x"), _WAITING, "why"),
+        queue_files.waiting,
+    ],
+)
+def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path, act: Callable[[str], object]) -> None:
+    """An agent has put a link to somebody's files in the place of its queue, in the middle of a drain."""
+    theirs = tmp_path / "theirs"
+    (theirs / queue_files.DONE).mkdir(parents=True)
+    for name in (_WAITING, _CLAIMED, queue_files.LEDGER, queue_files.DROPPED, f"{queue_files.DONE}/old"):
+        (theirs / name).write_text('{"message": "theirs"}')
+    before = {path: path.lstat() for path in theirs.rglob("*")}
+    (tmp_path / "queue").symlink_to(theirs)
+    with pytest.raises(OSError, match="queue"):
+        act(str(tmp_path / "queue"))
+    assert {path: path.lstat() for path in theirs.rglob("*")} == before

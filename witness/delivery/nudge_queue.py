@@ -162,9 +162,9 @@ class NudgeQueue:
                         "an urgent one would be (--priority urgent)"
                     )
                 name = f"{self._next_stamp(names, now):019d}-{secrets.token_hex(4)}{queue_files.SUFFIX}"
-                temporary.rename(self.folder / name)
+                queue_files.rename(self._path, temporary, name)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            queue_files.drop(self._path, temporary)
             raise
         return name
 
@@ -181,18 +181,18 @@ class NudgeQueue:
         runtime = self.folder.parent.parent  # <town>/.runtime/nudge_queue/<session>
         return Operational(runtime.parent).count("nudge", "max_queue_depth", queue_files.DEPTH)
 
-    def _write(self, nudge: Nudge, durable: bool = True) -> Path:
-        temporary = self.folder / f".{os.getpid()}-{secrets.token_hex(4)}.new"
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
+    def _write(self, nudge: Nudge, durable: bool = True) -> str:
+        """Write it under a name that nobody drains, and return that."""
+
+        def write(file: int) -> None:
             with os.fdopen(file, "w", encoding="utf-8", errors="replace") as text:
                 json.dump(nudge.to_fields(), text, indent=2, ensure_ascii=False)
                 text.flush()
                 if durable:
                     os.fsync(text.fileno())
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+
+        temporary = f".{os.getpid()}-{secrets.token_hex(4)}.new"
+        queue_files.add(self._path, temporary, write)
         return temporary
 
     def _next_stamp(self, names: list[str], now: float) -> int:
@@ -328,7 +328,7 @@ class NudgeQueue:
     def bury_unseen(self, nudge: Nudge, file: str, reason: str) -> None:
         """Put a nudge that was handed over and never arrived into the dead-letter folder."""
         fields = nudge.to_fields()
-        self._write(nudge).rename(self.folder / file)
+        queue_files.rename(self._path, self._write(nudge), file)
         queue_files.dead_letter(self._path, file, fields, reason)
 
     def close(self, reason: str, over: Callable[[str], bool] | None = None) -> int:

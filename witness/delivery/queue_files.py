@@ -4,12 +4,15 @@ The format and the rules are Gas Town's, so that either side may write and drain
 session's folder, claimed by a rename to ``<file>.claimed.<8 hex>``. Our eight digits are the claim's own time in
 seconds, so that a nudge that waited long does not look abandoned the moment it is claimed.
 
+Each operation opens the folder anew and goes by its descriptor: what is put into the folder's place meanwhile, a link
+too, is neither read nor written nor moved.
+
 Beside the waiting files stand ``deliveries.jsonl`` (what became of each, one line a fact), ``dead-letter/`` (what was
 never delivered, with its reason) and ``malformed/`` (files that are no nudge; never deleted).
 """
 
 # pathlib and contextlib cost milliseconds at each tool call of each agent:
-# ruff: noqa: PTH102, PTH104, PTH108, PTH116, PTH208, SIM105
+# ruff: noqa: PTH208, SIM105
 from __future__ import annotations
 
 import os
@@ -96,22 +99,37 @@ def listed(folder: str) -> list[str]:
         OSError: it is a link, no folder, or another user's: nothing there is ours to move.
     """
     try:
-        at = _opened(folder)
+        with Folder(folder) as at:
+            return os.listdir(at)
     except FileNotFoundError:
         return []
-    try:
-        return os.listdir(at)
-    finally:
-        os.close(at)
 
 
-def _opened(folder: str) -> int:
+def _opened(folder: str, at: int | None = None) -> int:
     """A descriptor of a folder that is ours; no link is followed."""
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if os.fstat(at).st_uid != os.geteuid():
-        os.close(at)
+    inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+    if os.fstat(inner).st_uid != os.geteuid():
+        os.close(inner)
         raise PermissionError(1, "the folder belongs to another user", folder)
-    return at
+    return inner
+
+
+class Folder:
+    """A queue's folder for as long as ``with`` lasts: its descriptor.
+
+    Raises:
+        OSError: it is a link, no folder, another user's, or not there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._at = path, -1
+
+    def __enter__(self) -> int:
+        self._at = _opened(self._path)
+        return self._at
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._at)
 
 
 def stamp_of(name: str) -> int:
@@ -122,9 +140,9 @@ def stamp_of(name: str) -> int:
 
 def read(folder: str, name: str) -> dict[str, Any] | None:
     """The nudge in a file; None when it is gone, or was set aside because it is none."""
-    path = f"{folder}/{name}"
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with Folder(folder) as at:
+            file = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
     except FileNotFoundError:
         return None
     except OSError:
@@ -148,6 +166,27 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
     return None
 
 
+def add(folder: str, name: str, write: Callable[[int], None]) -> None:
+    """Make a new file; ``write`` is given its descriptor and closes it. When that fails nothing of it stays.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with Folder(folder) as at:
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=at)
+        try:
+            write(file)
+        except BaseException:
+            os.unlink(name, dir_fd=at)
+            raise
+
+
+def rename(folder: str, name: str, target: str) -> None:
+    """Give a file of the queue another name there."""
+    with Folder(folder) as at:
+        os.rename(name, target, src_dir_fd=at, dst_dir_fd=at)
+
+
 def quarantine(folder: str, name: str) -> None:
     """Move a file that is no nudge out of the way; it is kept for people who want to know what it was."""
     _move(folder, name, MALFORMED)
@@ -155,50 +194,50 @@ def quarantine(folder: str, name: str) -> None:
 
 
 def _move(folder: str, name: str, where: str) -> None:
-    at = subfolder(folder, where)
     target = name.partition(CLAIM)[0]
-    try:
-        os.rename(f"{folder}/{name}", target, dst_dir_fd=at)
-    except FileNotFoundError:
-        pass
-    except OSError:  # a folder of that name stands there
-        os.rename(f"{folder}/{name}", f"{target[:200]}.{time.time_ns()}", dst_dir_fd=at)
-    finally:
-        os.close(at)
+    with Folder(folder) as at:
+        inner = _subfolder(at, where)
+        try:
+            os.rename(name, target, src_dir_fd=at, dst_dir_fd=inner)
+        except FileNotFoundError:
+            pass
+        except OSError:  # a folder of that name stands there
+            os.rename(name, f"{target[:200]}.{time.time_ns()}", src_dir_fd=at, dst_dir_fd=inner)
+        finally:
+            os.close(inner)
 
 
-def subfolder(folder: str, where: str) -> int:
-    """A descriptor of a folder of the queue; what stands in its place and is none of ours is put aside."""
-    path = f"{folder}/{where}"
+def _subfolder(at: int, where: str) -> int:
+    """A descriptor of a folder within another; what stands in its place and is none of ours is put aside."""
     while True:
         try:
-            os.mkdir(path, 0o700)
+            os.mkdir(where, 0o700, dir_fd=at)
         except FileExistsError:
             pass
         try:
-            return _opened(path)
+            return _opened(where, at)
         except FileNotFoundError:
             continue
         except OSError:
-            put_aside(path)
+            put_aside(where, at)
 
 
-def put_aside(path: str) -> None:
+def put_aside(path: str, at: int | None = None) -> None:
     """Give a thing that is in the way another name: a link is moved itself, what it leads to stays as it is."""
     try:
-        os.rename(path, f"{path}.{time.time_ns()}.bad")
+        os.rename(path, f"{path}.{time.time_ns()}.bad", src_dir_fd=at, dst_dir_fd=at)
     except FileNotFoundError:
         pass
 
 
-def _file(path: str, flags: int) -> int:
+def _file(at: int, name: str, flags: int) -> int:
     """Open one of the queue's own files, which is made when it is missing; what is no file of ours is put aside."""
     while True:
         try:
-            file = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+            file = os.open(name, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=at)
         except OSError:
             try:
-                if os.lstat(path).st_mode & _KIND == _REGULAR:
+                if os.lstat(name, dir_fd=at).st_mode & _KIND == _REGULAR:
                     raise
             except FileNotFoundError:
                 raise
@@ -207,7 +246,26 @@ def _file(path: str, flags: int) -> int:
             if status.st_mode & _KIND == _REGULAR and status.st_uid == os.geteuid() and status.st_nlink == 1:
                 return file
             os.close(file)
-        put_aside(path)
+        put_aside(name, at)
+
+
+def _append(folder: str, name: str, data: bytes) -> None:
+    """Add to one of the queue's own files, with one write."""
+    with Folder(folder) as at:
+        file = _file(at, name, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
+
+
+def _stands(at: int, name: str) -> bool:
+    """Whether something of that name stands there, a link too."""
+    try:
+        os.lstat(name, dir_fd=at)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def instant(text: object) -> float:
@@ -245,10 +303,11 @@ def take(folder: str, name: str, now: float) -> str:
     """
     claimed = f"{name}{CLAIM}{int(now):08x}"
     try:
-        # Gas Town counts a claim's age from the file's modification time, so that must be the claim's time too.
-        if abs(now - os.stat(f"{folder}/{name}").st_mtime) > _FRESH:
-            os.utime(f"{folder}/{name}", (now, now))
-        os.rename(f"{folder}/{name}", f"{folder}/{claimed}")
+        with Folder(folder) as at:
+            # Gas Town counts a claim's age from the file's modification time, so that must be the claim's time too.
+            if abs(now - os.lstat(name, dir_fd=at).st_mtime) > _FRESH:
+                os.utime(name, (now, now), dir_fd=at, follow_symlinks=False)
+            os.rename(name, claimed, src_dir_fd=at, dst_dir_fd=at)
     except FileNotFoundError:
         return ""
     return claimed
@@ -258,7 +317,8 @@ def claimed_at(folder: str, claimed: str) -> float:
     """When a claim was made: from its name, or, where another program claimed, from the file's time."""
     digits = claimed.rpartition(CLAIM)[2]
     try:
-        modified = os.stat(f"{folder}/{claimed}").st_mtime
+        with Folder(folder) as at:
+            modified = os.lstat(claimed, dir_fd=at).st_mtime
     except FileNotFoundError:
         return 0.0
     try:
@@ -277,7 +337,7 @@ def claims(folder: str) -> list[str]:
 def put_back(folder: str, claimed: str) -> bool:
     """Let a claimed nudge wait again; False when its claim is gone."""
     try:
-        os.rename(f"{folder}/{claimed}", f"{folder}/{claimed.partition(CLAIM)[0]}")
+        rename(folder, claimed, claimed.partition(CLAIM)[0])
     except FileNotFoundError:
         return False
     return True
@@ -286,7 +346,8 @@ def put_back(folder: str, claimed: str) -> bool:
 def drop(folder: str, name: str) -> bool:
     """Remove a file of the queue; False when somebody else did."""
     try:
-        os.unlink(f"{folder}/{name}")
+        with Folder(folder) as at:
+            os.unlink(name, dir_fd=at)
     except FileNotFoundError:
         return False
     except OSError:  # a folder
@@ -324,22 +385,30 @@ def finish(folder: str, claimed: str) -> None:
 
 def clear_finished(folder: str) -> None:
     """Remove what was handed over."""
-    if not os.path.lexists(f"{folder}/{DONE}"):
-        return
-    at = subfolder(folder, DONE)
     try:
-        for name in os.listdir(at):
+        with Folder(folder) as at:
+            if not _stands(at, DONE):
+                return
+            done = _subfolder(at, DONE)
+    except FileNotFoundError:
+        return
+    try:
+        for name in os.listdir(done):
             try:
-                os.unlink(name, dir_fd=at)
+                os.unlink(name, dir_fd=done)
             except OSError:  # somebody was quicker, or it is a folder: none of ours
                 pass
     finally:
-        os.close(at)
+        os.close(done)
 
 
 def dead_letter(folder: str, name: str, nudge: dict[str, Any], reason: str) -> bool:
     """Move a nudge that will not be delivered to the dead-letter folder, and say why; False when it was gone."""
-    if not os.path.lexists(f"{folder}/{name}"):
+    try:
+        with Folder(folder) as at:
+            if not _stands(at, name):
+                return False
+    except FileNotFoundError:
         return False
     _move(folder, name, DEAD)
     log(folder, "undelivered", name, nudge, reason)
@@ -348,24 +417,21 @@ def dead_letter(folder: str, name: str, nudge: dict[str, Any], reason: str) -> b
 
 def count_dropped(folder: str, number: int = 1) -> None:
     """Remember that so many nudges had to make room, for the next drain to say."""
-    file = _file(f"{folder}/{DROPPED}", os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(file, b"." * number)
-    finally:
-        os.close(file)
+    _append(folder, DROPPED, b"." * number)
 
 
 def take_dropped(folder: str) -> int:
     """How many had to make room since this was last asked."""
-    taken = f"{folder}/{DROPPED}.{os.getpid()}"
+    taken = f"{DROPPED}.{os.getpid()}"
     try:
-        os.rename(f"{folder}/{DROPPED}", taken)
+        with Folder(folder) as at:
+            os.rename(DROPPED, taken, src_dir_fd=at, dst_dir_fd=at)
+            status = os.lstat(taken, dir_fd=at)
+            if status.st_mode & _KIND != _REGULAR:
+                return 0
+            os.unlink(taken, dir_fd=at)
     except FileNotFoundError:
         return 0
-    status = os.lstat(taken)
-    if status.st_mode & _KIND != _REGULAR:
-        return 0
-    os.unlink(taken)
     return min(status.st_size, 1_000_000)
 
 
@@ -379,11 +445,7 @@ def log_all(
 ) -> None:
     """Add the same fact about several nudges to the ledger, with one write."""
     lines = "".join(f"\n{_line(stage, name, nudge, reason, more)}\n" for name, nudge in entries)
-    file = _file(f"{folder}/{LEDGER}", os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(file, lines.encode())
-    finally:
-        os.close(file)
+    _append(folder, LEDGER, lines.encode())
 
 
 def _line(stage: str, name: str, nudge: dict[str, Any], reason: str, more: dict[str, str]) -> str:
@@ -406,15 +468,19 @@ def in_ledger(folder: str, name: str, stage: str) -> bool:
 def ledger_holds(folder: str, text: str) -> bool:
     """Whether a line of the ledger has that text in it."""
     wanted = text.encode()
-    if not os.path.lexists(f"{folder}/{LEDGER}"):
-        return False
-    file = _file(f"{folder}/{LEDGER}", os.O_RDONLY)
     try:
-        at, before = max(0, os.fstat(file).st_size - LEDGER_TAIL), b""
-        while part := os.pread(file, 1 << 20, at):
+        with Folder(folder) as at:
+            if not _stands(at, LEDGER):
+                return False
+            file = _file(at, LEDGER, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        place, before = max(0, os.fstat(file).st_size - LEDGER_TAIL), b""
+        while part := os.pread(file, 1 << 20, place):
             if wanted in before + part:
                 return True
-            at, before = at + len(part), part[-len(wanted) :]
+            place, before = place + len(part), part[-len(wanted) :]
     finally:
         os.close(file)
     return False
@@ -427,14 +493,14 @@ class Locked:
     """
 
     def __init__(self, folder: str, wait: float = 0.2, name: str = LOCK) -> None:
-        self._path, self._wait, self._file = f"{folder}/{name}", wait, -1
+        self._folder, self._name, self._wait, self._file = folder, name, wait, -1
         self.held = False
 
     def __enter__(self) -> Locked:
         import fcntl
 
-        os.close(_opened(os.path.dirname(self._path)))  # noqa: PTH120
-        self._file = _file(self._path, os.O_RDWR)
+        with Folder(self._folder) as at:
+            self._file = _file(at, self._name, os.O_RDWR)
         deadline = time.monotonic() + self._wait
         while True:
             try:
