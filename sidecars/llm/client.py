@@ -24,7 +24,8 @@ from sidecars.llm.reply import COUNTS, ModelFault, Reply, StreamedAnswer, one_li
 from witness.clock import Clock, SystemClock
 from witness.journal.records import Usage
 
-# Bytes of one response; the events around each piece of an answer make it many times longer.
+# Bytes of all responses to one question, retries included; the events around each piece of an answer make it many times
+# longer.
 _LONGEST_BODY = 16 << 20
 # Kinds of errors that pass by themselves, wherever they come: as a status, or as an event inside a 200.
 _RETRYABLE = frozenset(["overloaded_error", "rate_limit_error", "api_error", "timeout_error"])
@@ -63,6 +64,7 @@ class ModelClient:
     def __init__(self, endpoint: Endpoint, clock: Clock | None = None) -> None:
         self.endpoint, self._clock = endpoint, clock or SystemClock()
         self.usage = Usage(model=endpoint.model)
+        self._room = _Room()
         self._client: Any = None
         self._runner: asyncio.Runner | None = None
 
@@ -78,7 +80,7 @@ class ModelClient:
             base_url=self.endpoint.url or os.environ.get("ANTHROPIC_BASE_URL") or None,
             max_retries=0,
             default_headers={"accept-encoding": "identity"},
-            http_client=_bounded_http(),
+            http_client=_bounded_http(self._room),
         )
 
     def close(self) -> None:
@@ -102,6 +104,7 @@ class ModelClient:
             ModelFault: there is no answer.
         """
         self.open()
+        self._room.left = _LONGEST_BODY
         assert self._runner is not None  # noqa: S101
         began = self._clock.monotonic()
         before = self.usage
@@ -158,7 +161,7 @@ class ModelClient:
         except anthropic.APIStatusError as error:
             raise _classified(error, self._clock.wall()) from error
         except (anthropic.APIConnectionError, httpx2.TransportError) as error:
-            raise ModelFault(f"connection: {type(error).__name__}", retryable=True) from error
+            raise ModelFault(f"connection: {type(error).__name__}", retryable=self._room.left >= 0) from error
         except (anthropic.APIError, ValueError, RecursionError, TypeError, AttributeError) as error:
             raise ModelFault(f"garbage: {one_line(str(error))}", retryable=True) from error
 
@@ -177,7 +180,18 @@ class ModelClient:
         return answer
 
 
-def _bounded_http() -> Any:
+@dataclass
+class _Room:
+    """What the responses to the present question may still hold.
+
+    Args:
+        left: bytes.
+    """
+
+    left: int = _LONGEST_BODY
+
+
+def _bounded_http(room: _Room) -> Any:
     """An HTTP client whose answers end: plain ones only, because a small compressed body may unfold without end."""
     import httpx2
     from anthropic import DefaultAsyncHttpxClient
@@ -187,11 +201,10 @@ def _bounded_http() -> Any:
             self._stream = stream
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
             async for chunk in self._stream:
-                size += len(chunk)
-                if size > _LONGEST_BODY:
-                    raise httpx2.ReadError(f"the body is longer than {_LONGEST_BODY} bytes")
+                room.left -= len(chunk)
+                if room.left < 0:
+                    raise httpx2.ReadError(f"the answers are longer than {_LONGEST_BODY} bytes")
                 yield chunk
 
         async def aclose(self) -> None:

@@ -83,17 +83,27 @@ def test_a_compressed_body_is_refused_unread(code: int) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
 
 
-def test_an_endless_body_is_broken_off() -> None:
+@pytest.mark.parametrize("code", [200, 400, 529])
+def test_endless_bodies_are_broken_off_once_for_all_tries_of_a_question(code: int) -> None:
+    written: list[int] = []
+
     def endless(exchange: Exchange) -> None:
-        exchange.start(400, "application/json")
+        exchange.start(code, "application/json")
         while True:
             exchange.write(b" " * 65536)
+            written.append(65536)
 
-    with MessagesServer(*[Answer(endless)] * 6) as server:
+    with MessagesServer(*[Answer(endless)] * 12) as server:
         client = ModelClient(Endpoint("k", "m", server.url))
         with pytest.raises(ModelFault):
             client.ask(_QUESTION, 20)
+        first = sum(written)
+        with pytest.raises(ModelFault):
+            client.ask(_QUESTION, 20)
         client.close()
+    # The sockets' own buffers come on top.
+    assert (16 << 20) <= first < (32 << 20)
+    assert sum(written) > first + (16 << 20), "the next question has its own room"
 
 
 def test_a_huge_answer_is_broken_off() -> None:
