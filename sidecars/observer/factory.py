@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sidecars.observer.context import Context
 from sidecars.observer.context.files import read_text, within
+from sidecars.observer.context.fixed_texts import FixedTexts
 from sidecars.observer.context.gather import gather
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.inject.gate import Gates
@@ -45,6 +46,7 @@ class Components:
         host: the way to the process that judges, where it is another one.
         runtime: the runtime folder of the town, where such a process is looked for; None outside of any.
         spool: the run's spool, where the session's own client is asked; None outside of any run.
+        texts: what of the project its context was made of.
     """
 
     kind: SidecarType
@@ -55,6 +57,7 @@ class Components:
     host: HostLink | None = None
     runtime: Path | None = None
     spool: Path | None = None
+    texts: FixedTexts = field(default_factory=FixedTexts)
 
     @property
     def mute(self) -> str:
@@ -114,10 +117,15 @@ class Components:
         )
 
 
-def assemble(assignment: Assignment) -> Components:
+def assemble(assignment: Assignment, *, starts: bool = False) -> Components:
     """Read everything that a sidecar is declared by.
 
+    Args:
+        assignment: its.
+        starts: it begins to observe: what it reads of the project holds for every later start in this run.
+
     Raises:
+        JournalError: what it read cannot be kept.
         UsageError: the type is unknown, or a file of its declaration is missing or wrong.
     """
     town = Path(assignment.town) if assignment.town else None
@@ -129,8 +137,14 @@ def assemble(assignment: Assignment) -> Components:
     except DeclarationError as error:
         # A slip in the settings must not leave a polecat unobserved: what a sidecar is stands in its definition.
         fault = f"the settings are wrong, and their defaults count: {error.problems[0]}"
+    texts = FixedTexts.of(assignment) if starts else FixedTexts()
+    with texts.in_use():
+        material = gather(kind, assignment)
+    if starts:
+        texts.keep(assignment)
     spool = Path(assignment.run_dir) / "spool"
-    parts = build_components(kind, gather(kind, assignment), settings, workdir, runtime_of(assignment), spool)
+    parts = build_components(kind, material, settings, workdir, runtime_of(assignment), spool)
+    parts = replace(parts, texts=texts)
     return replace(parts, lack="; ".join(filter(None, (fault, parts.lack)))) if fault else parts
 
 

@@ -35,10 +35,13 @@ def run(assignment: Assignment, ready: Callable[[], None]) -> int:
     try:
         if not assignment.agent.known:
             raise UsageError(f"the assignment of {assignment.name} names no agent to observe")
-        parts = assemble(assignment)
+        parts = assemble(assignment, starts=True)
     except UsageError as error:
         sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
         return BAD_CONFIGURATION
+    except JournalError as error:
+        sys.stderr.write(f"sidecar {assignment.name}: {error}\n")
+        return MOVED if isinstance(error, JournalMovedError) else LIMITED
     from sidecars.observer.watcher import SidecarRunner
 
     try:
@@ -89,7 +92,7 @@ def warm_up(me: ProcessId) -> None:
         for kind in _TYPES:
             try:
                 assignment = Assignment.from_json(_assignment(kind, folder, me).to_json())
-                with SidecarRunner(assemble(assignment), assignment) as runner:
+                with SidecarRunner(assemble(assignment, starts=True), assignment) as runner:
                     runner.look()
             except Exception as error:  # noqa: BLE001 - whatever it is, the real ones will say it in their own logs
                 sys.stderr.write(f"the warm-up of {kind} failed: {type(error).__name__}: {error}\n")

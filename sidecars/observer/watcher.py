@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
+from sidecars.observer.context.files import read_now
 from sidecars.observer.factory import Components
 from sidecars.observer.heeded import HeededReview
 from sidecars.observer.observe.event_source import EventWatch, passed_over
@@ -99,7 +100,11 @@ class SidecarRunner:
             self._observer.pass_over(seen, self._events.position)
 
     def tell_changes(self) -> None:
-        """Say in one line that what declares the type now is not what it was when the polecat was spawned."""
+        """Say in a line each that its type, or what its documents say, is not what it was when it first started."""
+        if files := self._parts.texts.changed(read_now):
+            told = f"{', '.join(files[:5])}: changed since it first started; what stood there then goes on to hold"
+            sys.stderr.write(f"sidecar {self._assignment.name}: {told}\n")
+            self._observer.note("context-changed", told)
         if changed := changed_since(self._assignment):
             sys.stderr.write(f"sidecar {self._assignment.name}: {changed}\n")
             self._observer.note("definition-changed", changed)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.observer.context.files import read_front_matter
+from sidecars.observer.context.files import read_front_matter, read_now
 from sidecars.observer.context.gather import gather
 from sidecars.observer.factory import assemble
 from sidecars.type_reader.type_loader import load_type
@@ -180,3 +180,30 @@ def test_the_words_of_a_block_are_its_files(assignment: Assignment, journal: Jou
     observer = assemble(mine).observer(mine, journal, clock, aloud=False)
     (said,) = observer.take([Observation("e1", tool="Edit", written=("pyproject.toml",), text="x")])
     assert said.message.startswith("[sidecar:blocks, .gt/blocks.xml:3] The prompt had no constraints block")
+
+
+# -- what holds for a whole run ---------------------------------------------------------------------------------------
+
+
+def test_guides_hold_as_they_were_at_the_first_start(assignment: Assignment) -> None:
+    workdir = Path(assignment.workdir)
+    (workdir / "AGENTS.md").write_text("- Never use `print` in `*.py`; use `log` instead.\n")
+    mine = replace(assignment, type="conventions", name="conventions")
+    first = assemble(mine, starts=True)
+    (workdir / "AGENTS.md").unlink()
+    (workdir / "CLAUDE.md").write_text("- Never use `eval` in `*.py`.\n")
+    again = assemble(mine, starts=True)
+    assert first.material.rules
+    assert again.material == first.material
+    assert first.texts.changed(read_now) == again.texts.changed(read_now) == [str(workdir / "AGENTS.md")]
+    later = replace(mine, group=replace(mine.group, run="another"))
+    assert assemble(later, starts=True).material != first.material
+
+
+def test_a_look_before_the_spawn_fixes_nothing(assignment: Assignment) -> None:
+    issue = Path(assignment.workdir, "issue.md")
+    issue.write_text("---\nnot: a\n---\n")
+    mine = replace(assignment, argument="issue.md")
+    assemble(mine)
+    issue.write_text("---\nnot: b\n---\n")
+    assert assemble(mine, starts=True).material.sets == {"not": ("b",)}

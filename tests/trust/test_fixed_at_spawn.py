@@ -94,6 +94,21 @@ def test_a_respawn_uses_what_was_fixed_and_says_so_once(hostile: Place, tmp_path
     assert not (tmp_path / "seen").exists()
 
 
+def test_a_respawn_goes_by_the_issue_as_it_was_and_says_that_it_has_changed(hostile: Place) -> None:
+    """The agent writes the issue anew, so that all is in scope, and ends its overseer."""
+    (hostile.work / "issue.md").write_text("---\nnot: [b.py]\n---\nMend a.\n")
+    hostile.spawn("x", AGENT, daemon=True, sidecars="scope:issue.md")
+    (hostile.work / "issue.md").write_text("Mend all.\n")
+    first = hostile.members("x")["scope"].process
+    hostile.kill(first)
+    until(lambda: hostile.members("x")["scope"].process not in (None, first), "no respawn")
+    until(lambda: "issue.md: changed since it first started" in log(hostile), "nothing in its log")
+    spool(hostile)
+    run = hostile.witness.find("x").id.run
+    until(lambda: hostile.witness.journal.decisions.injected(run), "nothing was said")
+    assert [each.kind for each in hostile.witness.journal.history(run)].count("context-changed") == 1
+
+
 def test_a_later_change_that_needs_no_trust_does_not_count_either(hostile: Place) -> None:
     """A lower limit counts at a spawn, whoever writes it; the agent writes it only when it has an overseer."""
     write(hostile, "cap: 3\n")

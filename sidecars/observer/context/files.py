@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sidecars.observer.context.fixed_texts import found, text_of
 from sidecars.type_reader.rule_reader import read_rules
 from sidecars.type_reader.sidecar_type import Rule
 from witness.config.yaml_document import Document, parse_yaml
@@ -20,11 +21,16 @@ _DOCUMENTS = frozenset([".md", ".txt", ".rst", ".adoc", ".yaml", ".json", ".toml
 
 
 def read_text(path: Path) -> str:
-    """Read a file of the project, at most 200,000 bytes of it.
+    """Read a file of the project, at most 200,000 bytes of it; in a sidecar's context as it was at its first start.
 
     Raises:
         DeclarationError: it is missing, no regular file, a link that leads out of the repository, or cannot be read.
     """
+    return text_of(path, read_now)
+
+
+def read_now(path: Path) -> str:
+    """``read_text`` of what stands there now."""
     try:
         return read_project(path, LONGEST_FILE, cut=True).decode("utf-8", "replace").removeprefix("\ufeff")
     except FileNotFoundError as error:
@@ -44,7 +50,13 @@ def find(patterns: Iterable[str], workdir: Path, *, wanted: bool) -> list[Path]:
     Raises:
         DeclarationError: a wanted pattern means no file.
     """
-    found: list[Path] = []
+    patterns = list(patterns)
+    paths = found(f"find {patterns} in {workdir}", lambda: [str(path) for path in _find(patterns, workdir, wanted)])
+    return [Path(path) for path in paths]
+
+
+def _find(patterns: Iterable[str], workdir: Path, wanted: bool) -> list[Path]:
+    files_found: list[Path] = []
     problems = []
     for pattern in patterns:
         folder = workdir / pattern
@@ -57,10 +69,10 @@ def find(patterns: Iterable[str], workdir: Path, *, wanted: bool) -> list[Path]:
         if not files and wanted:
             missing = "no file matches this glob" if is_glob(pattern) else "no such file"
             problems.append(Problem(missing, str(workdir / pattern)))
-        found += files[:_MOST_FILES]
+        files_found += files[:_MOST_FILES]
     if problems:
         raise DeclarationError(problems)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(files_found))
 
 
 def within(source: str, workdir: Path) -> str:

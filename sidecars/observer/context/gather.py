@@ -139,8 +139,7 @@ def _add_mcp(material: Context, assignment: Assignment) -> Context:
 
 def _add_prompt(material: Context, assignment: Assignment) -> Context:
     """The blocks that the prompt has, and a library of blocks to give: the argument's files, or the project's own."""
-    prompt = Path(assignment.run_dir) / PROMPT_FILE
-    if prompt.is_file():
+    for prompt in find([PROMPT_FILE], Path(assignment.run_dir), wanted=False):
         material = replace(material, blocks=present(read_text(prompt)))
     workdir = Path(assignment.workdir)
     patterns = _parts(assignment.argument)

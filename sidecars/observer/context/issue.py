@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sidecars.observer.context import Context
 from sidecars.observer.context.files import read_front_matter, read_text, within
+from sidecars.observer.context.fixed_texts import found
 from witness.assignment import Assignment
 from witness.files import is_glob
 from witness.process.child_programs import filtered_environ
@@ -38,7 +39,7 @@ def add_issue(material: Context, assignment: Assignment) -> Context:
         sets["not"] = tuple(glob[1:] for glob in globs if glob.startswith("!"))
     elif argument:
         path = str(Path(assignment.workdir, argument))
-        text = _bead(argument, assignment) or read_text(Path(path))
+        text = found(f"bead {argument}", lambda: _bead(argument, assignment)) or read_text(Path(path))
     workdir = Path(assignment.workdir)
     front = read_front_matter(text, path)
     for name, globs_found in front.sets.items():
