@@ -111,10 +111,15 @@ def compile_guide(path: Path, workdir: Path, model: ModelClient | None = None) -
         said.setdefault(each.line, []).append(each)
     offers: list[Offer] = []
     left: list[LeftOver] = []
-    for tried, rule in enumerate(read_guide(text, title)):
+    tried: dict[Rule, int] = {}
+    for rule in read_guide(text, title):
         line = int(rule.source.rpartition(":")[2])
         words = _quoted(rule.say) or said[line][0].text
-        found = proven(rule, line, words) if tried < _MOST_RULES else _UNTRIED
+        first = tried.setdefault(replace(rule, name="", source=""), line)
+        if first != line:
+            found: Offer | str = f"line {first} says the same"
+        else:
+            found = proven(rule, line, words) if len(tried) <= _MOST_RULES else _UNTRIED
         if isinstance(found, Offer):
             offers.append(found)
         else:

@@ -11,13 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from witness import files
-from witness.files import UnsafeFileError, opening
+from witness.files import UnsafeFileError, lines_of, opening
 
 AS_ROOT = os.geteuid() == 0
 
@@ -329,3 +330,10 @@ def test_a_value_of_its_type_is_given() -> None:
     for other in others:
         with pytest.raises(ValueError, match="must be an object"):
             files.typed(other, "pid", int)
+
+
+@pytest.mark.parametrize("longest", [3, 5, 1 << 20])
+@pytest.mark.parametrize("data", [b"", b"\n", b"ab\ncdefg\nh", b"ab\ncdefg\nh\n", b"x" * (3 << 20) + b"\nab\n"])
+def test_lines_but_those_that_are_too_long(data: bytes, longest: int) -> None:
+    wanted = [line for line in data.splitlines(keepends=True) if len(line.rstrip(b"\n")) <= longest]
+    assert list(lines_of(BytesIO(data), longest)) == wanted

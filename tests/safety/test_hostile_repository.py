@@ -57,6 +57,16 @@ GOOD: dict[str, str] = {
     ".gt/blocks.xml": "<constraint>Stay in billing.</constraint>\n",
     ".gt/sidecars/mine/sidecar.yaml": "judge: rules\nargument: none\nrules: [{name: hi, runs: ls, snippet: hello}]\n",
     ".gt/sidecars/mine/snippets.yaml": "hello: Hello.\n",
+    ".gt/sidecars/mine/cases.yaml": (
+        "cases: [{name: a, event: {tool_name: Bash, tool_input: {command: ls}}, expect: hello}]\n"
+    ),
+    ".gt/sidecars/asks/sidecar.yaml": "judge: model\nargument: none\n",
+    ".gt/sidecars/asks/prompt.md": "Say when it lists a folder.\n",
+    "AGENTS.md": "- Use `log`, not `print`, in `*.py`.\n",
+    "pyproject.toml": "[tool.ruff]\nline-length = 100\n",
+    ".editorconfig": "[*]\nindent_style = tab\n",
+    "session.jsonl": '{"type": "user", "message": {"role": "user", "content": "go"}}\n',
+    "data.json": '{"version": "1.2.3"}\n',
     "mol.toml": 'formula = "mol"\n[[steps]]\nid = "a"\ntitle = "b"\n[vars.sidecars]\ndefault = "scope:issue.md"\n',
     "mol.formula.json": '{"formula": "mol", "steps": [{"id": "a", "title": "b"}]}',
     ".beads/redirect": "../elsewhere/.beads\n",
@@ -192,8 +202,32 @@ def _spawn(molecule: str = "", sidecars: str | None = None) -> Callable[[Reposit
 # Each with the beginnings of the names that it reads.
 ENTRIES: dict[str, tuple[Callable[[Repository], str], tuple[str, ...]]] = {
     "spawn": (
-        _spawn(sidecars="scope:issue.md,specs:docs/api.md,tools,blocks,mine"),
-        ("issue", "docs", ".mcp", ".gt", ".git/"),
+        _spawn(sidecars="scope:issue.md,specs:docs/api.md,tools,blocks,mine,conventions"),
+        ("issue", "docs", ".mcp", ".gt", ".git/", "AGENTS", "pyproject", ".editorconfig"),
+    ),
+    "lint": (_command("sidecar", "lint", ".gt/sidecars/mine"), (".gt/sidecars/mine",)),
+    "lint of what asks a model": (_command("sidecar", "lint", ".gt/sidecars/asks"), (".gt/sidecars/asks",)),
+    "eval": (_command("sidecar", "eval", "mine"), (".gt/sidecars/mine",)),
+    "eval of cases": (_command("sidecar", "eval", ".gt/sidecars/mine/cases.yaml"), (".gt/sidecars/mine/cases",)),
+    "eval by a prompt": (_command("sidecar", "eval", "mine", "--judge", "docs/api.md"), ("docs",)),
+    "types": (_command("sidecar", "types", "--json"), (".gt/sidecars",)),
+    "compile": (_command("sidecar", "compile", "AGENTS.md"), ("AGENTS",)),
+    "replay": (_command("sidecar", "replay", "--transcript", "session.jsonl", "--type", "tools"), ("session",)),
+    "distill": (
+        _command(
+            "distill",
+            "--artifact",
+            "data.json",
+            "--artifact",
+            "docs/api.md",
+            "--artifact",
+            "session.jsonl",
+            "--question",
+            "which version is it?",
+            "--backend",
+            "index",
+        ),
+        ("data", "docs", "session"),
     ),
     "molecule lint": (_command("molecule", "lint", "mol.toml", "mol.formula.json"), ("mol", ".beads", "formula")),
     "spawn by name": (_spawn(molecule="inner"), (".beads", "issue", ".git")),
@@ -300,3 +334,8 @@ def test_with_nothing_hostile_every_command_reads_what_it_should(
     said = {entry: run(repository) for entry, (run, _) in ENTRIES.items()}
     assert "Mend the order check" in said["spawn"]
     assert "no fault found" in said["molecule lint"]
+    assert '"mine"' in said["types"]
+    assert "log" in said["compile"]
+    assert "1.2.3" in said["distill"]
+    for entry in ("eval", "eval of cases", "lint", "lint of what asks a model", "replay", "eval by a prompt"):
+        assert "no such" not in said[entry].lower(), f"{entry}: {said[entry]}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 
 from witness.agents.clients import CLAUDE, CODEX, GEMINI, client_for, program_at
 from witness.errors import UsageError
-from witness.files import parse_json, read_bytes, replace_file
+from witness.files import parse_json, parse_toml, read_bytes, replace_file
 
 # In bytes; Claude Code keeps a history of every project there.
 _LARGEST = 64 << 20
@@ -170,7 +169,7 @@ def _codex_accepted(found: dict[str, Any], folder: Path) -> bool:
 
 def _codex_changed(content: str, folder: Path) -> str:
     table = f"[projects.{json.dumps(str(folder))}]\n"
-    if str(folder) in tomllib.loads(content).get("projects", {}):
+    if str(folder) in parse_toml(content).get("projects", {}):
         raise ValueError(f"it has a {table.strip()} without trust_level: add the line by hand")
     return f'{content}{"" if content.endswith(chr(10)) or not content else chr(10)}\n{table}trust_level = "trusted"\n'
 
@@ -204,7 +203,7 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     CODEX.name: (
         lambda environ: Path(environ.get("CODEX_HOME") or _home(environ) / ".codex") / "config.toml",
-        tomllib.loads,
+        parse_toml,
         lambda folder: f'projects."{folder}".trust_level = "trusted"',
         _codex_accepted,
         _codex_changed,

@@ -13,8 +13,8 @@ Writing goes to a new file beside the old one, which is then put into its place:
 new one, and a link or a FIFO in that place is replaced, never written through.
 """
 
-from witness.files.json_reading import parse_json, read_json, report_of, typed
-from witness.files.opening import SMALL, UnsafeFileError, open_regular, read_bytes, read_from, read_text
+from witness.files.json_reading import parse_json, parse_toml, read_json, report_of, typed
+from witness.files.opening import SMALL, UnsafeFileError, lines_of, open_regular, read_bytes, read_from, read_text
 from witness.files.project import (
     check_within,
     files_below,
@@ -36,12 +36,14 @@ __all__ = [
     "files_below",
     "files_matching",
     "is_glob",
+    "lines_of",
     "locked",
     "make_folder",
     "open_log",
     "open_project",
     "open_regular",
     "parse_json",
+    "parse_toml",
     "project_top",
     "read_bytes",
     "read_from",

@@ -1,9 +1,10 @@
-"""JSON that somebody else may have written: bounded in size and depth, and read by key and type."""
+"""JSON and TOML that somebody else may have written: bounded in size and depth, and read by key and type."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -13,6 +14,8 @@ from witness.files.opening import SMALL, read_bytes
 # Far deeper than anything that we, Gas Town or a client writes, far less than what a recursive walk can bear.
 DEPTH = 64
 _LARGEST = (1 << 63) - 1
+# A dotted key of so many parts takes its reader the square of them.
+_DEEP_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){64}")
 _NAMES: dict[type, str] = {
     str: "text",
     bool: "true or false",
@@ -42,6 +45,27 @@ def parse_json(data: str | bytes, depth: int = DEPTH) -> Any:
     if text.count("[") + text.count("{") > depth and isinstance(value, dict | list) and _is_deeper(value, depth):
         raise ValueError(f"nested deeper than {depth} levels")
     return value
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Read TOML.
+
+    Raises:
+        tomllib.TOMLDecodeError: it is not TOML.
+        ValueError: it is nested too deeply, or a number has too many digits.
+    """
+    import tomllib
+
+    if _DEEP_KEY.search(text):
+        raise ValueError("nested too deeply")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except ValueError:
+        raise ValueError("a number of too many digits") from None
 
 
 def _no_constant(name: str) -> NoReturn:

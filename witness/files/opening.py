@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 # Our own small files: states, reports, requests.
 SMALL = 1 << 20
@@ -266,3 +266,19 @@ def read_from(
     finally:
         os.close(handle)
     return b"".join(parts)
+
+
+def lines_of(file: BinaryIO, longest: int) -> Iterator[bytes]:
+    """The lines of an open file but those that are longer than ``longest`` bytes, which are passed over."""
+    parts: list[bytes] = []
+    size = 0
+    while chunk := file.read(1 << 20):
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            if size + len(end) <= longest:
+                yield b"".join((*parts, end, b"\n"))
+            parts, size = [], 0
+        size += len(rest)
+        parts = [*parts, rest] if size <= longest else []
+    if 0 < size <= longest:
+        yield b"".join(parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 
 from sidecars.observer.conventions.held import (
@@ -22,6 +21,7 @@ from sidecars.observer.conventions.script_linters import given_in
 from sidecars.observer.conventions.spans import rules_of_code
 from sidecars.observer.conventions.vocabulary import rule_for
 from witness.config.yaml_document import parse_yaml_value
+from witness.files import parse_toml
 
 _GO = ("*.go",)
 _RUST = ("*.rs",)
@@ -58,7 +58,7 @@ def editorconfig(text: str) -> Iterator[Held]:
 
 def cargo(text: str) -> Iterator[Held]:
     """The lints of ``Cargo.toml``."""
-    given = tomllib.loads(text)
+    given = parse_toml(text)
     lints = table(given.get("lints")) or table(table(given.get("workspace")).get("lints"))
     for tool, rules in lints.items():
         for code, value in table(rules).items():
@@ -69,7 +69,7 @@ def cargo(text: str) -> Iterator[Held]:
 
 def clippy(text: str) -> Iterator[Held]:
     """``clippy.toml``: what may not be called or used."""
-    given = tomllib.loads(text)
+    given = parse_toml(text)
     for key in ("disallowed-methods", "disallowed-types", "disallowed-macros"):
         listed = given.get(key)
         for each in listed if isinstance(listed, list) else ():
@@ -82,7 +82,7 @@ def clippy(text: str) -> Iterator[Held]:
 
 def rustfmt(text: str) -> Iterator[Held]:
     """``rustfmt.toml``: the sign of indentation."""
-    hard = tomllib.loads(text).get("hard_tabs")
+    hard = parse_toml(text).get("hard_tabs")
     if isinstance(hard, bool):
         yield from indented("hard_tabs", "tab" if hard else "space", _RUST)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import configparser
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 
 from sidecars.observer.conventions.held import Held, indented, refused_import, table, texts
 from sidecars.observer.conventions.vocabulary import by_linter
+from witness.files import parse_toml
 
 PYTHON = ("*.py", "*.pyi")
 _RUFF_DEFAULT = ["E4", "E7", "E9", "F"]
@@ -23,7 +23,7 @@ _BY_SETTING = {"TID252": ("flake8-tidy-imports", "ban-relative-imports", "all")}
 
 def pyproject(text: str) -> Iterator[Held]:
     """What ``pyproject.toml`` holds for each of them."""
-    tools = table(tomllib.loads(text).get("tool"))
+    tools = table(parse_toml(text).get("tool"))
     if "ruff" in tools:
         yield from _ruff(table(tools["ruff"]))
     if flake8 := table(tools.get("flake8")):
@@ -36,7 +36,7 @@ def pyproject(text: str) -> Iterator[Held]:
 
 def ruff(text: str) -> Iterator[Held]:
     """What ``ruff.toml`` holds."""
-    yield from _ruff(tomllib.loads(text))
+    yield from _ruff(parse_toml(text))
 
 
 def ini(text: str) -> Iterator[Held]:

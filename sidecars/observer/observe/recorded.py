@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +11,12 @@ from typing import Any
 
 from witness.errors import UsageError
 from witness.events.spool_reader import SpooledEvent, parse_record
-from witness.files import open_project, read_project
+from witness.files import lines_of, open_project, parse_json, read_project
 
+# Bytes: a transcript's line may hold a picture.
+_LONGEST_LINE = 32 << 20
+# What a tool's answer may hold.
+_DEPTH = 200
 # The event of a call of which a transcript holds no result.
 UNFINISHED = "PreToolUse"
 # Between two captured screens in one file.
@@ -52,7 +55,7 @@ def read_events(path: Path) -> list[RecordedEvent]:
     try:
         for each in sorted(path.glob("events*.jsonl")) if path.is_dir() else [path]:
             with os.fdopen(open_project(each), "rb") as file:
-                found = (parse_record(line) for line in file)
+                found = (parse_record(line) for line in lines_of(file, _LONGEST_LINE))
                 events += [RecordedEvent(event.time, event.id, event.payload, event=event) for event in found if event]
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
@@ -73,7 +76,7 @@ def read_transcript(path: Path) -> list[RecordedEvent]:
         calls: dict[str, _Begun] = {}
         try:
             with os.fdopen(open_project(each), "rb") as file:
-                for line in file:
+                for line in lines_of(file, _LONGEST_LINE):
                     moments += _entry(line, calls)
         except OSError as error:
             raise UsageError(f"{each} cannot be read: {error}") from error
@@ -101,14 +104,14 @@ def _subagents(path: Path) -> list[Path]:
 def _session_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return str(json.loads(file.readline(1 << 20)).get("sessionId", ""))
+            return str(parse_json(file.readline(1 << 20), _DEPTH).get("sessionId", ""))
     except (OSError, ValueError, AttributeError):
         return ""
 
 
 def _entry(line: bytes, calls: dict[str, _Begun]) -> Iterator[RecordedEvent]:
     try:
-        entry = json.loads(line)
+        entry = parse_json(line, _DEPTH)
         blocks = entry["message"]["content"]
     except (ValueError, KeyError, TypeError):
         return
