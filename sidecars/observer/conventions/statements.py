@@ -194,9 +194,9 @@ def _from_span(
     rules = made.rules
     # "Run Python with `uv run`, never `python`": what is started by the program that is asked for is as it should be.
     carriers = [
-        inner.split()[0]
+        words[0]
         for start, end, inner in marks
-        if " " in inner and inner.split()[0].isalnum() and _polarity(sentence, start, end) == ASKS
+        if len(words := inner.split()) > 1 and words[0].isalnum() and _polarity(sentence, start, end) == ASKS
     ]
     if carriers:
         rules = tuple(

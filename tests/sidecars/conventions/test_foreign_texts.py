@@ -9,7 +9,7 @@ from time import process_time
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sidecars.observer.context import Context, gather
@@ -148,6 +148,7 @@ def mutated(draw: st.DrawFn, texts: list[str]) -> str:
 
 
 @settings(max_examples=60, deadline=None)
+@example("never `git ` ` ` `x y`")
 @given(st.lists(WORDS, max_size=30).map(" ".join) | mutated(GUIDES) | st.text(max_size=200))
 def test_any_guide(text: str) -> None:
     body, globs = guide_body(text)
