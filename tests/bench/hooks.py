@@ -23,6 +23,7 @@ from witness.agents.client_extensions import VARIABLE, make_mod
 from witness.agents.hook_entries import hook_command, interpreter
 from witness.agents.hook_settings import session_settings
 from witness.clock import SystemClock
+from witness.config.resources import hooks_dir
 from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.events.spool_reader import SpoolReader, WakeSocket
 from witness.testing import Block, MessagesServer, Request, say, use
@@ -30,7 +31,7 @@ from witness.testing import Block, MessagesServer, Request, say, use
 _NEWEST = claude_program(versions()["CLAUDE_NEWEST"])
 _CLAUDE = _NEWEST if _NEWEST.exists() else claude_program()
 # Tool calls in a session, and sessions of each kind, interleaved so that other load meets all kinds alike.
-_CALLS, _SESSIONS = 34, 6
+_CALLS, _SESSIONS = 34, int(os.environ.get("BENCH_SESSIONS", "6"))
 _RUNS = 60
 _READS_ONLY = "import os\nwhile os.read(0, 1 << 20): pass"
 _PAYLOAD = json.dumps(
@@ -100,7 +101,8 @@ class _Kind:
         settings: the client's.
         nudged: something waits at each call.
         mod: ``empty`` (one that does nothing), ``asked`` (ours, that asks at each call), ``noted`` (ours, where no
-            sidecar looks at the tool); none when not given.
+            sidecar looks at the tool), ``unfollowed`` (our plugin in a session that nobody follows); none when not
+            given.
     """
 
     settings: dict[str, Any]
@@ -118,6 +120,7 @@ _KINDS: dict[str, _Kind] = {
 # Where the client runs mods.
 _MOD_KINDS: dict[str, _Kind] = {
     "a mod that does nothing": _Kind({}, mod="empty"),
+    "our plugin, a session that nobody follows": _Kind({}, mod="unfollowed"),
     "our mod, a call that needs no answer": _Kind(session_settings(), mod="noted"),
     "our mod, nothing to deliver": _Kind(session_settings(), mod="asked"),
     "our mod, one nudge each call": _Kind(session_settings(), nudged=True, mod="asked"),
@@ -146,6 +149,7 @@ def per_tool_call() -> list[Row]:
             quarter_ms=1000 * _quarter(found),
             median_ms=1000 * statistics.median(found),
             p95_ms=1000 * statistics.quantiles(found, n=20)[-1],
+            p99_ms=1000 * statistics.quantiles(found, n=100)[-1],
             added_quarter_ms=None if kind == "no hooks" else 1000 * (_quarter(found) - _quarter(gaps["no hooks"])),
             added_ms=None if kind == "no hooks" else 1000 * (statistics.median(found) - base),
             requests_late=late[kind] if kinds[kind].nudged else None,
@@ -153,6 +157,22 @@ def per_tool_call() -> list[Row]:
         )
         for kind, found in gaps.items()
     ]
+
+
+def late() -> list[Row]:
+    """Requests that lack what was said before them, of as many calls as BENCH_LATE says (200), one remark each."""
+    wanted = int(os.environ.get("BENCH_LATE", "200"))
+    rows = []
+    for name, kinds in (("our mod, one nudge each call", _MOD_KINDS), ("our hook, one nudge each call", _KINDS)):
+        if kinds is _MOD_KINDS and _CLAUDE != _NEWEST:
+            continue
+        calls = missed = by_hook = 0
+        while calls < wanted:
+            found, without, hooks = _session(kinds[name])
+            calls, missed, by_hook = calls + len(found), missed + without, by_hook + hooks
+        rows.append(Row(hook=name, calls=calls, requests_late=missed, calls_by_hook=by_hook))
+        wanted = max(1, wanted // 10)
+    return rows
 
 
 def _quarter(spans: list[float]) -> float:
@@ -178,10 +198,12 @@ def _session(kind: _Kind) -> tuple[list[float], int, int]:
         environment = {
             "HOME": str(folder),
             "PATH": os.environ.get("PATH", os.defpath),
-            **polecat.variables,
+            **({} if kind.mod == "unfollowed" else polecat.variables),
             **server.environment(),
         }
-        if kind.mod:
+        if kind.mod == "unfollowed":
+            environment[VARIABLE] = str(shutil.copytree(hooks_dir() / "mod", folder / "mod"))
+        elif kind.mod:
             mod = make_mod(folder / "mod", band=False)
             environment[VARIABLE] = str(mod)
             if kind.mod == "empty":

@@ -14,6 +14,8 @@ const REMEMBERED = 64
 let socket = ''
 let starting = null
 let until = 0
+// False once the server has said that nobody follows this session: then there is nothing for a hook of ours either.
+let followed = true
 let waiting = true
 let passes = new Set()
 let band = ''
@@ -69,7 +71,8 @@ async function serve($, ready) {
       const { done, value } = await child.next()
       if (done) {
         // 3: this session is not ours; a person's own may become so.
-        until = Date.now() + (value?.code === 3 ? RETRY : AGAIN)
+        followed = value?.code !== 3
+        until = Date.now() + (followed ? AGAIN : RETRY)
         break
       }
       if (value.stream !== 'stdout') continue
@@ -94,6 +97,7 @@ async function hear($, news, ready) {
   }
   if (news.ready) {
     socket = news.ready
+    followed = true
     await post($, 'hello', JSON.stringify({ taken }), REST)
     ready()
   }
@@ -143,7 +147,7 @@ async function send($, verb, entry) {
 async function ask($, event, body) {
   if (Date.now() < until) return null
   // A session that nobody follows waits for nothing of ours.
-  if (!socket) await (RETRY === Infinity ? Promise.race([start($), late(FIRST)]) : void start($))
+  if (!socket && followed) await Promise.race([start($), late(FIRST)])
   if (!socket) return null
   const sent = Date.now()
   // A busy machine makes an answer late, too; only a server that does not answer at all is left alone.
@@ -156,6 +160,7 @@ async function ask($, event, body) {
 // Answers an event in place of the command hook. `give` makes the client's form of the text.
 async function answer($, event, e, next, give) {
   if (isShared(event)) return next(e)
+  if (isNobodys($, e)) return {}
   const body = record(e)
   const reply = await ask($, event, body)
   if (!reply) return next(e)
@@ -168,9 +173,20 @@ async function answer($, event, e, next, give) {
   return give(reply.text)
 }
 
+// Whether nobody follows a session that a person has started. It is asked about again now and then, and right after the
+// call that has it followed; no event waits for that.
+function isNobodys($, e) {
+  if (followed || RETRY === Infinity) return false
+  if (String(e.tool_input?.command).includes('follow')) until = 0
+  void start($)
+  return true
+}
+
 // An event that needs no answer: recorded on the way, without waiting. The last one of a session is waited for.
 async function pass($, event, e, next, wait) {
-  if (!socket || isShared(event) || Date.now() < until) return next(e)
+  if (isShared(event)) return next(e)
+  if (isNobodys($, e)) return {}
+  if (!socket || Date.now() < until) return next(e)
   const noted = note($, event, record(e))
   if (wait) await Promise.race([noted, late(FIRST)])
   return {}

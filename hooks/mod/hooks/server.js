@@ -6,4 +6,4 @@ export const BAND = true
 // Whether other plugins are loaded besides.
 export const OTHERS = false
 // Milliseconds after which a session that was not ours is asked about again.
-export const RETRY = 5000
+export const RETRY = 1000
