@@ -76,7 +76,9 @@ def notifier(queue):
 
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGIO])
         folder = os.open(queue, os.O_RDONLY)
-        fcntl.fcntl(folder, fcntl.F_NOTIFY, fcntl.DN_RENAME | fcntl.DN_CREATE | fcntl.DN_MULTISHOT)
+        # A writer may create the file first and write it then: only the last of these tells that it is whole.
+        moves = fcntl.DN_RENAME | fcntl.DN_CREATE | fcntl.DN_MODIFY
+        fcntl.fcntl(folder, fcntl.F_NOTIFY, moves | fcntl.DN_MULTISHOT)
     except (ImportError, AttributeError, OSError):
         return time.sleep
     return lambda seconds: _signal.sigtimedwait([_signal.SIGIO], seconds)

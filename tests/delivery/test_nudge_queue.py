@@ -34,6 +34,12 @@ def texts(claimed: list[Any]) -> list[str]:
     return [claim.nudge.message for claim in claimed]
 
 
+def grow_old(path: Path) -> None:
+    """Let a file have been written so long ago that nobody writes it any more."""
+    written = path.stat().st_mtime - queue_files.UNFINISHED
+    os.utime(path, (written, written))
+
+
 def ledger(queue: NudgeQueue) -> list[dict[str, Any]]:
     path = queue.folder / queue_files.LEDGER
     return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
@@ -169,11 +175,53 @@ MALFORMED = [b"", b"{", b"[]", b'"x"', b"{}", b'{"message": 3}', b'{"message": "
 @pytest.mark.parametrize("content", [*MALFORMED, b'{"message":"a"} {"message":"b"}'])
 def test_malformed_files_are_set_aside_and_kept(queue: NudgeQueue, content: bytes) -> None:
     queue.folder.mkdir(parents=True)
-    (queue.folder / "1000000000000000000-00000000.json").write_bytes(content)
+    path = queue.folder / "1000000000000000000-00000000.json"
+    path.write_bytes(content)
+    grow_old(path)
     say(queue, "good")
     assert texts(queue.claim()) == ["good"]
     assert (queue.folder / queue_files.MALFORMED / "1000000000000000000-00000000.json").read_bytes() == content
     assert ledger(queue)[0]["stage"] == "malformed"
+
+
+def test_a_nudge_that_is_being_written_is_left_alone_and_then_delivered(queue: NudgeQueue) -> None:
+    """Gas Town creates the file under its last name and then writes it; a drain may fall into any gap between."""
+    queue.folder.mkdir(parents=True)
+    path = queue.folder / "1000000000000000000-00000000.json"
+    whole = b'{"sender":"mayor","message":"Rebase first","priority":"normal"}'
+    with path.open("wb", buffering=0) as file:
+        for part in (b"", whole[:20], whole[20:-1]):
+            file.write(part)
+            assert queue.claim() == []
+            queue.sweep()
+            assert queue.close("over", lambda _: True) == 0
+            assert queue.pending() == []
+        file.write(whole[-1:])
+    assert texts(queue.claim()) == ["Rebase first"]
+    assert ledger(queue) == []
+
+
+def test_what_was_set_aside_and_is_a_nudge_waits_again(queue: NudgeQueue) -> None:
+    aside = queue.folder / queue_files.MALFORMED
+    aside.mkdir(parents=True)
+    (aside / "1000000000000000000-00000000.json").write_text('{"sender":"mayor","message":"Rebase first"}')
+    (aside / "1000000000000000001-00000000.json").write_text("{")
+    (aside / "1000000000000000002-00000000.json").symlink_to(aside / "1000000000000000000-00000000.json")
+    (aside / "1000000000000000003-00000000.json").mkdir()
+    queue.sweep()
+    assert texts(queue.claim()) == ["Rebase first"]
+    assert sorted(os.listdir(aside)) == [f"100000000000000000{number}-00000000.json" for number in (1, 2, 3)]
+    assert [fact["stage"] for fact in ledger(queue)] == ["put-back"]
+    queue.sweep()
+    assert len(ledger(queue)) == 1
+
+
+def test_what_was_set_aside_takes_no_waiting_nudges_place(queue: NudgeQueue) -> None:
+    name = say(queue, "first")
+    (queue.folder / queue_files.MALFORMED).mkdir()
+    (queue.folder / queue_files.MALFORMED / name).write_text('{"message":"second"}')
+    queue.sweep()
+    assert texts(queue.claim()) == ["first"]
 
 
 def test_folders_links_and_pipes_do_not_block_the_queue(queue: NudgeQueue, tmp_path: Path) -> None:

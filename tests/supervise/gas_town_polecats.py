@@ -35,12 +35,12 @@ class Polecats:
         )
         program.chmod(0o755)
 
-    def hook(self, address: str, description: str, status: str = "hooked") -> None:
+    def hook(self, address: str, description: str, status: str = "hooked", bead: str = "gt-1") -> None:
         beads = json.loads(self._beads.read_text())
         rig, _, name = address.partition("/")
         worktree = self.town.root / rig / "polecats" / name / rig
         beads[f"{worktree} {rig}/polecats/{name}"] = {
-            "id": "gt-1", "title": "Fix it", "status": status, "description": description,
+            "id": bead, "title": "Fix it", "status": status, "description": description,
         }  # fmt: skip
         self._beads.write_text(json.dumps(beads))
 

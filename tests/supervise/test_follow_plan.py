@@ -63,8 +63,8 @@ def test_whose_observation_ends(
         (ENDED, TOAST, [_told(TownEventKind.STARTED, 2000.0), _told(TownEventKind.DONE, 2001.0)], False),
         (replace(ENDED, renewed=True), TOAST, [], True),
         (replace(ENDED, renewed=True), TOAST, [_told(TownEventKind.DONE, 2001.0)], False),
-        (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=2500.0, explicit=True), [], True),
-        (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=1500.0, explicit=True), [], False),
+        # Any gt command of the polecat's, its own Stop hook too, reports it as working.
+        (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=2500.0, explicit=True), [], False),
         (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=2500.0, explicit=False), [], False),
         (ENDED, replace(TOAST, agent=OTHER), [], True),
         (replace(ENDED, reason="emergency stop"), TOAST, [], True),
@@ -74,7 +74,26 @@ def test_who_is_adopted(
     past: LastRun | None, sighting: ObservedPolecat, events: list[TownEvent], adopted: bool
 ) -> None:
     steps = decide([sighting], events, [past] if past else [])
-    assert steps.adopt == ((sighting,) if adopted else ())
+    assert [each for each in steps.adopt if ("gastown", "Toast") not in steps.if_new_bead] == [sighting] * adopted
+
+
+@pytest.mark.parametrize(
+    ("past", "sighting", "events", "asked"),
+    [
+        (ENDED, TOAST, [], True),
+        (ENDED, replace(TOAST, heartbeat="working", heartbeat_at=2500.0, explicit=True), [], True),
+        (ENDED, replace(TOAST, heartbeat="exiting", heartbeat_at=2500.0, explicit=True), [], False),
+        (ENDED, TOAST, [_told(TownEventKind.DONE, 2500.0)], False),
+        (replace(ENDED, followed=False), TOAST, [], False),
+        (LIVING, TOAST, [], False),
+    ],
+)
+def test_an_agent_that_lives_on_is_taken_up_again_only_for_another_bead(
+    past: LastRun, sighting: ObservedPolecat, events: list[TownEvent], asked: bool
+) -> None:
+    steps = decide([sighting], events, [replace(past, bead="gt-1")])
+    assert steps.if_new_bead == ({("gastown", "Toast"): "gt-1"} if asked else {})
+    assert steps.adopt == ((sighting,) if asked else ())
 
 
 def test_when_tmux_is_silent_nothing_is_concluded_from_it() -> None:
@@ -97,6 +116,7 @@ def test_new_work_that_is_told_of_in_the_same_breath_is_not_lost() -> None:
     )
     assert steps.end == (("run", "done"),)
     assert steps.adopt == ()
+    assert steps.if_new_bead == {}
     assert steps.renewed == {("gastown", "Toast"): True}
     after = replace(LIVING, ended=2000.0, reason="done", renewed=True)
     assert decide([TOAST], [], [after]).adopt == (TOAST,)

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,12 @@ import pytest
 
 from tests.cli.gas_town import end_town, make_gas_town
 from tests.supervise.gas_town_polecats import AGENT, Polecats
+from tests.waiting import until
 from witness.api import Witness
+from witness.clock import SystemClock
 from witness.config.resources import hooks_dir
 from witness.config.town import Town
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.events.spool_reader import SpoolReader
 from witness.journal import Group, GroupState, MemberKind, MemberState
 from witness.launch import town_witness
@@ -178,9 +182,82 @@ def test_heartbeats_end_the_observation(witness: Witness, polecats: Polecats, st
     polecats.heartbeat("gt-Toast", state)
     _patrol(witness)
     assert _living(witness) == {}
+    # As any gt command of the polecat's does it, its own Stop hook too.
     polecats.heartbeat("gt-Toast", "working")
+    for _ in range(3):
+        assert _patrol(witness) == []
+    assert _living(witness) == {}
+    polecats.tell("hook", "gastown/polecats/Toast", bead="gt-1")
     _patrol(witness)
     assert "gastown/Toast" in _living(witness)
+
+
+def test_other_work_on_the_hook_counts_without_a_word_of_it(witness: Witness, polecats: Polecats) -> None:
+    polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    _patrol(witness)
+    polecats.heartbeat("gt-Toast", "exiting")
+    _patrol(witness)
+    assert _living(witness) == {}
+    polecats.heartbeat("gt-Toast", "working")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]', bead="gt-2")
+    _patrol(witness)
+    assert _living(witness)["gastown/Toast"].run_state.bead == "gt-2"
+
+
+def test_what_gas_town_has_queued_outlives_our_run(town: Town, witness: Witness, polecats: Polecats) -> None:
+    """Reply reminders and mail notices are for the agent, which lives on; only our own words are taken back."""
+    polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    _patrol(witness)
+    run = _living(witness)["gastown/Toast"].id.run
+    queue = NudgeQueue(town.queue_dir("gt-Toast"), SystemClock())
+    later = time.time() + 600
+    for nudge in (
+        Nudge("mayor", "answer the mail", kind="reply-reminder", thread_id="t", deliver_after=later),
+        Nudge("sidecar:scope", "out of scope"),
+        Nudge("human", "only for this work", run=run),
+        Nudge("gastown/witness", "are you there?"),
+    ):
+        queue.enqueue(nudge)
+    polecats.tell("done", "gastown/polecats/Toast", bead="gt-1")
+    _patrol(witness)
+    assert _living(witness) == {}
+    assert [each.nudge.message for each in queue.pending()] == ["answer the mail", "are you there?"]
+
+
+def test_no_sidecar_comes_back_to_work_that_is_over(witness: Witness, polecats: Polecats) -> None:
+    agent = polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    _patrol(witness)
+    (scope,) = _sidecars(witness, _living(witness)["gastown/Toast"]).values()
+    assert scope is not None
+    polecats.hook("gastown/Toast", "", status="closed")
+    os.kill(scope.pid, 9)
+    assert not wait_gone({scope}, 10.0)
+    report = witness.patrol()
+    assert (report.respawned, report.errors) == ([], [])
+    assert _living(witness) == {}
+    assert is_alive(agent)
+
+
+def test_the_running_witness_brings_a_sidecar_back_after_it_has_asked(
+    town: Town, witness: Witness, polecats: Polecats
+) -> None:
+    polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    _patrol(witness)
+    witness.start()
+    (scope,) = _sidecars(witness, _living(witness)["gastown/Toast"]).values()
+    assert scope is not None
+    until(lambda: town_witness.ask(town, {"op": "status"}, 20.0) is not None, "the Witness")
+    os.kill(scope.pid, 9)
+
+    def replaced() -> bool:
+        (now,) = _sidecars(witness, _living(witness)["gastown/Toast"]).values()
+        return now is not None and now != scope and is_alive(now)
+
+    until(replaced, "the sidecar to come back")
 
 
 def test_a_session_that_ends_takes_the_sidecars_with_it(witness: Witness, polecats: Polecats) -> None:

@@ -47,6 +47,8 @@ _LATE_INTERVALS = 1.0
 _NOBODY = ""
 # Pause after a turn that failed, so that a lasting fault does not keep a core busy.
 _PAUSE_SECONDS = 0.5
+# How soon a start is planned again that waits for Gas Town's issue tracker.
+_ASK_AGAIN = 0.1
 
 
 class Daemon:
@@ -286,7 +288,10 @@ class Daemon:
             if group.intent is Intent.DONE and run not in self._nukes:
                 due.append(group.intent_at + self._reconciler.observer.settings(group.id.rig).done_settle)
             if due:
-                self._due[run] = min(due)
+                soonest = min(due)
+                if self._reconciler.follower.is_checking(run):
+                    soonest = max(soonest, self._clock.monotonic() + _ASK_AGAIN)
+                self._due[run] = soonest
             else:
                 self._due.pop(run, None)
 

@@ -59,6 +59,10 @@ class Nudge:
     def urgent(self) -> bool:
         return self.priority == "urgent"
 
+    def is_ours(self, run: str) -> bool:
+        """Whether it was written for that run, or by a sidecar or the Witness; others write to the same session too."""
+        return self.run == run or self.kind == "sidecar" or self.sender.startswith(("sidecar:", "gt-witness"))
+
     def to_fields(self) -> dict[str, Any]:
         """The keys and values of its file."""
         fields: dict[str, Any] = {"sender": self.sender, "message": self.message, "priority": self.priority}
@@ -288,6 +292,7 @@ class NudgeQueue:
     def sweep(self) -> None:
         """Bury what has expired, put back what dead carriers hold, remove what was handed over; nothing is taken."""
         queue_files.clear_finished(self._path)
+        queue_files.restore(self._path)
         if not queue_files.waiting(self._path) and not queue_files.claims(self._path):
             return
         with queue_files.Locked(self._path) as lock:
@@ -331,12 +336,12 @@ class NudgeQueue:
         queue_files.rename(self._path, self._write(nudge), file)
         queue_files.dead_letter(self._path, file, fields, reason)
 
-    def close(self, reason: str, over: Callable[[str], bool] | None = None) -> int:
-        """Its agent has ended: all that waits or was claimed goes to the dead-letter folder.
+    def close(self, reason: str, which: Callable[[Nudge], bool] | None = None) -> int:
+        """Its agent has ended: what waits or was claimed goes to the dead-letter folder.
 
         Args:
             reason: for people who look there.
-            over: whether a run has ended: only what is meant for such a one; None for everything.
+            which: whether a nudge is among them; None for all.
 
         Returns:
             How many.
@@ -344,12 +349,12 @@ class NudgeQueue:
         count = 0
         for name in (*queue_files.waiting(self._path), *queue_files.claims(self._path)):
             fields = queue_files.read(self._path, name)
-            if over and not (fields and over(str(fields.get("run") or ""))):
+            if not fields or (which and not which(Nudge.from_fields(fields))):
                 continue
-            if fields and not queue_files.in_ledger(self._path, name, "drained"):
-                count += queue_files.dead_letter(self._path, name, fields, reason)
-            else:
+            if queue_files.in_ledger(self._path, name, "drained"):
                 queue_files.drop(self._path, name)
+            else:
+                count += queue_files.dead_letter(self._path, name, fields, reason)
         queue_files.clear_finished(self._path)
         return count
 

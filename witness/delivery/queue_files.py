@@ -43,6 +43,11 @@ DROPPED = ".dropped"
 _FRAME = 64
 # A nudge is a few lines of text; what is larger was not written by anybody of ours and is set aside unread.
 FILE_LIMIT = 1 << 20
+# Gas Town creates a nudge under its last name and then writes it. For so many seconds after the last write, what does
+# not parse is one that is still being written.
+UNFINISHED = 2.0
+# How many files of malformed/ one sweep reads again.
+_LOOKED_AT_AGAIN = 64
 # How much of the ledger's end is looked through for one nudge.
 LEDGER_TAIL = 16 << 20
 # What stat calls a regular file; the module of that name is not loaded for two numbers.
@@ -139,21 +144,36 @@ def stamp_of(name: str) -> int:
 
 
 def read(folder: str, name: str) -> dict[str, Any] | None:
-    """The nudge in a file; None when it is gone, or was set aside because it is none."""
+    """The nudge in a file; None when it is gone, still being written, or was set aside because it is none."""
     try:
         with Folder(folder) as at:
-            file = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+            nudge, modified = _content(at, name)
     except FileNotFoundError:
         return None
-    except OSError:
+    if nudge is None and not 0 <= time.time() - modified < UNFINISHED:
         quarantine(folder, name)
-        return None
+    return nudge
+
+
+def _content(at: int, name: str) -> tuple[dict[str, Any] | None, float]:
+    """The nudge in a file, None where there is none, and when the file was last written; 0 where it is none of ours.
+
+    Raises:
+        FileNotFoundError: it is gone.
+    """
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return None, 0.0
     try:
         status = os.fstat(file)
-        ours = status.st_mode & _KIND == _REGULAR and status.st_uid == os.geteuid()
-        text = os.read(file, FILE_LIMIT) if ours else b""
+        if status.st_mode & _KIND != _REGULAR or status.st_uid != os.geteuid():
+            return None, 0.0
+        text = os.read(file, FILE_LIMIT)
     except OSError:
-        text = b""
+        return None, 0.0
     finally:
         os.close(file)
     try:
@@ -161,9 +181,33 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
     except (ValueError, StopIteration, RecursionError):
         nudge = None
     if isinstance(nudge, dict) and isinstance(nudge.get("message"), str) and nudge["message"].strip():
-        return nudge
-    quarantine(folder, name)
-    return None
+        return nudge, status.st_mtime
+    return None, status.st_mtime
+
+
+def restore(folder: str) -> None:
+    """Let what was set aside and is a nudge all the same wait again: it was read while somebody still wrote it."""
+    try:
+        with Folder(folder) as at:
+            if not _stands(at, MALFORMED):
+                return
+            aside = _subfolder(at, MALFORMED)
+            try:
+                for name in sorted(os.listdir(aside), reverse=True)[:_LOOKED_AT_AGAIN]:
+                    # Linked first: a waiting file of that name is not replaced.
+                    try:
+                        nudge, _ = _content(aside, name)
+                        if nudge is None or not name.endswith(SUFFIX):
+                            continue
+                        os.link(name, name, src_dir_fd=aside, dst_dir_fd=at, follow_symlinks=False)
+                        os.unlink(name, dir_fd=aside)
+                    except OSError:  # somebody was quicker
+                        continue
+                    log(folder, "put-back", name, nudge, "set aside while it was being written; it waits again")
+            finally:
+                os.close(aside)
+    except FileNotFoundError:
+        return
 
 
 def add(folder: str, name: str, write: Callable[[int], None]) -> None:

@@ -55,6 +55,7 @@ class LastRun:
         ended: wall clock of its end; None while it lives.
         reason: why it ended.
         renewed: new work was told of after its end, and has not been taken up yet.
+        bead: the bead that it was about.
     """
 
     rig: str
@@ -66,6 +67,7 @@ class LastRun:
     ended: float | None = None
     reason: str = ""
     renewed: bool = False
+    bead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,13 @@ class FollowActions:
 
     Args:
         adopt: the polecats to give sidecars.
+        if_new_bead: of these, by (rig, polecat), who gets some only when another bead than this hangs on the hook.
         end: (run, reason) of those whose sidecars are to end.
         renewed: whose ``renewed`` has changed, by (rig, polecat); to be remembered for the next time.
     """
 
     adopt: tuple[ObservedPolecat, ...] = ()
+    if_new_bead: Mapping[tuple[str, str], str] = field(default_factory=dict)
     end: tuple[tuple[str, str], ...] = ()
     renewed: Mapping[tuple[str, str], bool] = field(default_factory=dict)
 
@@ -109,14 +113,18 @@ def decide(
             if reason:
                 end.append((past.run, reason))
     renewed = {name: _is_renewed(past, told.get(name, [])) for name, past in known.items()}
-    adopt = [
-        sighting
-        for name, sighting in seen.items()
-        if sighting.rig not in stopped
-        and _may_adopt(sighting, known.get(name), told.get(name, []), renewed.get(name, False))
-    ]
+    adopt, if_new_bead = [], {}
+    for name, sighting in seen.items():
+        before, news = known.get(name), told.get(name, [])
+        if sighting.rig in stopped or sighting.heartbeat in _RESTING:
+            continue
+        if _may_adopt(sighting, before, news, renewed.get(name, False)):
+            adopt.append(sighting)
+        elif before and _may_have_new_bead(before, news):
+            adopt.append(sighting)
+            if_new_bead[name] = before.bead
     changed = {name: renewed[name] for name, past in known.items() if renewed[name] != past.renewed}
-    return FollowActions(tuple(adopt), tuple(end), changed)
+    return FollowActions(tuple(adopt), if_new_bead, tuple(end), changed)
 
 
 def _reason_to_end(
@@ -147,13 +155,17 @@ def _is_renewed(past: LastRun, events: list[TownEvent]) -> bool:
 
 
 def _may_adopt(sighting: ObservedPolecat, past: LastRun | None, events: list[TownEvent], renewed: bool) -> bool:
-    if sighting.heartbeat in _RESTING:
-        return False
     if past is None or (past.ended is not None and past.agent != sighting.agent):
         return not (events and events[-1].told in (TownEventKind.DONE, TownEventKind.ENDED))
     if past.ended is None:
         return False
     if past.reason == EMERGENCY_STOP:
         return True
-    # The same agent process lives on after its work was done: only new work makes it a polecat to observe again.
-    return renewed or (sighting.explicit and sighting.heartbeat == "working" and sighting.heartbeat_at > past.ended)
+    # The same agent process lives on after its work was done, and any gt command, its Stop hook's too, reports it as
+    # working: only new work makes it a polecat to observe again.
+    return renewed
+
+
+def _may_have_new_bead(past: LastRun, events: list[TownEvent]) -> bool:
+    """Whether an agent that lives on may have been given other work without a word of it in the town's events."""
+    return past.ended is not None and past.followed and not any(e.told is not TownEventKind.STARTED for e in events)

@@ -38,13 +38,19 @@ class Follower:
     def __init__(self, town: Town, journal: Journal, tmux: Tmux, clock: Clock) -> None:
         self._town, self._journal, self._tmux, self._clock = town, journal, tmux, clock
         self._asking: dict[tuple[str, str], tuple[ObservedPolecat, Future[HookedBead]]] = {}
+        # Runs of which it is asked whether their bead still hangs on the hook.
+        self._checking: dict[str, Future[HookedBead]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._rigs_stamp: tuple[int, ...] = ()
 
     @property
     def pending(self) -> bool:
         """Whether answers are awaited, so that the next look should come soon."""
-        return bool(self._asking)
+        return bool(self._asking or self._checking)
+
+    def is_checking(self, run: str) -> bool:
+        """Whether ``still_assigned`` of that run has no answer yet."""
+        return run in self._checking
 
     def close(self) -> None:
         if self._pool is not None:
@@ -71,7 +77,8 @@ class Follower:
             self._set_renewed(*name, renewed)
         for sighting in steps.adopt:
             self._ask(sighting)
-        self._take_answers({(each.rig, each.polecat) for each in steps.adopt}, errors, wait=wait)
+        wanted = {(each.rig, each.polecat): steps.if_new_bead.get((each.rig, each.polecat)) for each in steps.adopt}
+        self._take_answers(wanted, errors, wait=wait)
         if position != before:
             self._journal.town.events_position = position
         return list(steps.end)
@@ -115,7 +122,7 @@ class Follower:
         followed, rig, polecat = group.run_state.followed, group.id.rig, group.id.polecat
         return LastRun(
             rig, polecat, group.id.run, followed, agent, group.created, ended, group.intent_note,
-            renewed=self._journal.town.candidate(rig, polecat).renewed,
+            renewed=self._journal.town.candidate(rig, polecat).renewed, bead=group.run_state.bead,
         )  # fmt: skip
 
     # -- asking which sidecars --------------------------------------------------------------------------------------
@@ -147,15 +154,40 @@ class Follower:
         name = (sighting.rig, sighting.polecat)
         if name in self._asking or not self._due(sighting):
             return
+        self._asking[name] = (sighting, self._look_up(*name, sighting.session, sighting.workdir))
+
+    def still_assigned(self, group: Group, *, wait: bool) -> bool | None:
+        """Whether the bead that a followed polecat's run is about still hangs on its hook.
+
+        Args:
+            group: the run. What has no bead, or is a person's own session, stays as it is.
+            wait: await the issue tracker's answer.
+
+        Returns:
+            None while it has not answered: ask again. True where it cannot be asked.
+        """
+        state = group.run_state
+        if not state.followed or state.by_person or not state.bead:
+            return True
+        run = group.id.run
+        if run not in self._checking:
+            self._checking[run] = self._look_up(group.id.rig, group.id.polecat, group.session, group.workdir)
+        if not wait and not self._checking[run].done():
+            return None
+        try:
+            return self._checking.pop(run).result().id == state.bead
+        except WitnessError:
+            return True
+
+    def _look_up(self, rig: str, polecat: str, session: str, workdir: str) -> Future[HookedBead]:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(2, thread_name_prefix="bd")
-        database = {key: value for key in _DATABASE if (value := self._tmux.variable(sighting.session, key))}
-        future = self._pool.submit(read_hooked_bead, *name, Path(sighting.workdir), database)
-        self._asking[name] = (sighting, future)
+        database = {key: value for key in _DATABASE if (value := self._tmux.variable(session, key))}
+        return self._pool.submit(read_hooked_bead, rig, polecat, Path(workdir), database)
 
-    def _take_answers(self, wanted: set[tuple[str, str]], errors: list[str], *, wait: bool) -> None:
+    def _take_answers(self, wanted: dict[tuple[str, str], str | None], errors: list[str], *, wait: bool) -> None:
         for name, (sighting, future) in list(self._asking.items()):
             if not wait and not future.done():
                 continue
@@ -165,7 +197,12 @@ class Follower:
             except WitnessError as error:
                 errors.append(f"{sighting.rig}/{sighting.polecat}: {error}")
                 bead = HookedBead()  # the rig's own default may still give it sidecars
-            if name in wanted:
+            if name not in wanted:
+                continue
+            over = wanted[name]
+            if over is not None and bead.id in ("", over):
+                self._wait_longer(sighting)
+            else:
                 self._adopt(sighting, bead, errors)
 
     def _adopt(self, sighting: ObservedPolecat, bead: HookedBead, errors: list[str]) -> None:

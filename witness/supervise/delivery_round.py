@@ -8,13 +8,14 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from witness.agents.clients import Channel, client_for
 from witness.clock import Clock
 from witness.config.town import Town
 from witness.delivery import queue_files
-from witness.delivery.nudge_queue import NudgeQueue
+from witness.delivery.nudge_queue import Nudge, NudgeQueue
 from witness.delivery.prompt_typist import WATCH, IdlePoller
 from witness.delivery.receipts import settle_deliveries
 from witness.errors import TmuxError
@@ -87,8 +88,8 @@ class Deliveries:
                     errors.append(f"{name}: its queue cannot be closed: {error}")
                 self._looked_through[name] = _changed(folder)
 
-    def _is_over(self, run: str) -> bool:
-        group = self._journal.groups.get(run)
+    def _is_over(self, nudge: Nudge) -> bool:
+        group = self._journal.groups.get(nudge.run)
         return group is not None and group.state is GroupState.NUKED
 
     def tick(self, groups: Iterable[Group]) -> list[str]:
@@ -131,11 +132,15 @@ class Deliveries:
         return age >= (_HOOKS_FIRST if watched else 0)
 
     def close(self, group: Group) -> list[str]:
-        """Its agent has ended: what it never got goes to the dead-letter folder, with that as the reason."""
+        """Its run has ended: what it never got goes to the dead-letter folder, with that as the reason.
+
+        A followed agent lives on, and what others have written to it (Gas Town's reminders among them) waits on.
+        """
         folder = self._town.queue_dir(group.session)
         self._poller.forget(group.pane)
         try:
-            NudgeQueue(folder, self._clock).close(f"the run {group.id.run} has ended")
+            which = partial(Nudge.is_ours, run=group.id.run) if group.run_state.followed else None
+            NudgeQueue(folder, self._clock).close(f"the run {group.id.run} has ended", which)
             settle_deliveries(self._journal, folder, self._clock, last=True)
         except OSError as error:
             return [f"{group.id.address}: its queue cannot be closed: {error}"]

@@ -14,10 +14,11 @@ from witness.gastown.follower import Follower
 from witness.journal import Journal
 from witness.launch.sidecar_pool import SidecarPool
 from witness.nuke import TerminationResult
-from witness.supervise.actions import MoveMember
+from witness.supervise.actions import Action, MoveMember, StartSidecar
 from witness.supervise.channel_watch import ChannelWatch
 from witness.supervise.delivery_round import Deliveries
 from witness.supervise.executor import Executor, PatrolResult
+from witness.supervise.lifecycle import MemberEvent
 from witness.supervise.plan import plan
 from witness.supervise.snapshot import Snapshot, SnapshotReader
 from witness.tmux import Tmux
@@ -103,15 +104,36 @@ class Reconciler:
         self.channels.look(groups)
         self.actor.tell_limits(groups)
         self.actor.sweep_cgroups()
-        ends = self._decide(snapshot, {*nukes, *runs}, outcome)
+        ends = self._decide(snapshot, {*nukes, *runs}, outcome, wait=wait)
         return len(snapshot.groups), over + [(run, reason) for run, reason in ends if run not in runs]
 
-    def _decide(self, snapshot: Snapshot, nukes: Collection[str], outcome: PatrolResult) -> list[tuple[str, str]]:
-        actions = plan(snapshot)
-        ends = self.actor.perform(actions, dict(snapshot.settings), outcome)
+    def _decide(
+        self, snapshot: Snapshot, nukes: Collection[str], outcome: PatrolResult, *, wait: bool = False
+    ) -> list[tuple[str, str]]:
+        actions, over = self._of_assigned(plan(snapshot), wait=wait)
+        ends = over + self.actor.perform(actions, dict(snapshot.settings), outcome)
         # A member that moved may change what its group is: look at those groups again, until nobody moves.
-        moved = {action.before.run for action in actions if isinstance(action, MoveMember)}
+        moved = {action.before.run for action in actions if isinstance(action, MoveMember)} - {run for run, _ in over}
         return ends + (self.quick_snapshot(moved, nukes, outcome, late=snapshot.late) if moved else [])
+
+    def _of_assigned(self, actions: list[Action], *, wait: bool) -> tuple[list[Action], list[tuple[str, str]]]:
+        """Let no sidecar of a followed polecat come back whose work is over, told of or not.
+
+        Returns:
+            (what may be done now; a start whose answer is awaited is left out, and planned again),
+            (the runs whose bead is no longer on the hook, with that as the reason).
+        """
+        restarts = {
+            action.member.run
+            for action in actions
+            if isinstance(action, StartSidecar) and action.event in (MemberEvent.RETRY_DUE, MemberEvent.RESET)
+        }
+        groups = {run: group for run in restarts if (group := self.journal.groups.get(run))}
+        answers = {run: self.follower.still_assigned(group, wait=wait) for run, group in groups.items()}
+        held = {run for run, answer in answers.items() if not answer}
+        over = [(run, "its bead is no longer on the hook") for run, answer in answers.items() if answer is False]
+        kept = [action for action in actions if not (isinstance(action, StartSidecar) and action.member.run in held)]
+        return kept, over
 
     def end(
         self, nukes: list[tuple[str, str]], outcome: PatrolResult, *, grace: float | None = None
