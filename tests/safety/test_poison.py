@@ -13,9 +13,10 @@ from tests.safety.poison import FILES, POISON, remove
 from witness.delivery import queue_files
 from witness.journal import GroupState
 from witness.launch import town_witness
+from witness.supervise.reconcile import PatrolReport
 
-# What a look may take beside an undisturbed one, on a machine that does other things as well.
-_SECONDS = 2.0
+# What a look may take. A machine that does other things as well makes one look late; what waits for a file is late always.
+_SECONDS, _LOOKS = 1.0, 3
 
 
 # What must be told, in a line that names it: (part of the file's path, kinds).
@@ -25,6 +26,14 @@ TOLD = {
     "beats/scope": ("folder", "link", "link to a device", "FIFO", "1 GB sparse", "wrong types", "deep"),
     "settings/witness.yaml": ("folder", "link to a device", "FIFO", "1 GB sparse", "wrong types", "deep"),
 }
+
+
+def _look(place: Place) -> tuple[PatrolReport, list[str], float]:
+    """A patrol's report, the polecats that are listed after it, and how many seconds both took."""
+    began = time.monotonic()
+    report = place.witness.patrol()
+    listed = [each.id.polecat for each, _ in place.witness.polecats()]
+    return report, listed, time.monotonic() - began
 
 
 @pytest.mark.timeout(120)
@@ -48,12 +57,9 @@ def test_the_town_works_on(make_place: Callable[..., Place], file: str) -> None:
             due = True
         else:
             due = "exits" not in file
-        began = time.monotonic()
-        report = place.witness.patrol()
-        listed = [each.id.polecat for each, _ in place.witness.polecats()]
-        seconds = time.monotonic() - began
-        if seconds > _SECONDS:
-            wrong.append(f"{kind}: {seconds:.1f} s")
+        report, listed, seconds = _look(place)
+        if seconds > _SECONDS and (least := min(_look(place)[2] for _ in range(_LOOKS - 1))) > _SECONDS:
+            wrong.append(f"{kind}: {least:.1f} s")
         if "other" not in listed:
             wrong.append(f"{kind}: {listed}")
         lines = [line for line in report.errors if "\n" in line]
@@ -71,7 +77,7 @@ def test_the_town_works_on(make_place: Callable[..., Place], file: str) -> None:
                 wrong.append(f"{kind}: {[each.name for each in theirs.iterdir()]} in the folder that it leads to")
     began = time.monotonic()
     ended = place.witness.nuke(["x", "other"])
-    if time.monotonic() - began > _SECONDS + 1:  # the grace of its settings
+    if time.monotonic() - began > _SECONDS + 2:  # the grace of its settings
         wrong.append(f"nuke: {time.monotonic() - began:.1f} s")
     states = [place.witness.find(name, ended=True).state for name in ("x", "other")]
     if states != [GroupState.NUKED, GroupState.NUKED]:

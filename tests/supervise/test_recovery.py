@@ -266,3 +266,33 @@ def test_a_patrol_that_is_killed_leaves_the_town_free(scoped: Place) -> None:
         raise AssertionError("a killed patrol holds the town") from error
     patrolled(scoped, lambda: scoped.witness.find("x", ended=True).state is GroupState.NUKED, "not ended")
     check_gone(scoped, "x")
+
+
+class _LaterClock(SystemClock):
+    """Half a minute from now."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + 30.0
+
+
+def test_a_report_that_the_agent_has_replaced_keeps_no_spawn_open(scoped: Place) -> None:
+    """The spawner was killed, and what its reaper reported is a link now: nobody will ever learn whom it started."""
+    for step, moment in _steps(3):
+        name = f"x{step}{moment}"
+        assert died(mortal(scoped, "spawn", name, step=step, moment=moment)), "there is no such step"
+        last = scoped.witness.journal.groups.last(name)
+        if last and last.state is GroupState.SPAWNING and f"gt-{name}" in scoped.sessions():
+            break
+        if last:
+            scoped.witness.nuke([name])
+    report = scoped.town.run_dir(last.id.run) / "started.json"
+    until(report.exists, "the reaper's report")
+    report.unlink()
+    report.symlink_to("/etc/hostname")
+    told = scoped.witness.patrol().errors
+    assert [line for line in told if "started.json" in line]
+    assert scoped.witness.find(name).state is GroupState.SPAWNING, "a disk may fail for a moment"
+    with Witness(scoped.town, clock=_LaterClock(), environ={}) as later:
+        later.patrol()
+    assert scoped.witness.find(name, ended=True).state is GroupState.NUKED
+    check_gone(scoped, name)

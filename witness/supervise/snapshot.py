@@ -35,6 +35,9 @@ from witness.tmux import Pane, Tmux
 from witness.trust import Pins
 from witness.trust.settings import trusted_settings
 
+# A reaper's report that could not be read for so long will not be.
+_REPORT_SECONDS = 10.0
+
 
 class Presence(Enum):
     """What is known of a tmux session. Only a positive answer counts as an answer."""
@@ -280,7 +283,7 @@ class SnapshotReader:
         return GroupFact(
             group,
             tuple(facts),
-            started=_started(Path(run_dir), group.id.marker, told)
+            started=_started(Path(run_dir), group.id.marker, told, self._clock.monotonic() - group.spawned_at)
             if group.state is GroupState.SPAWNING and this_boot
             else None,
             busy=group.id.run in nukes or group.id.run in self.spawning or (this_boot and _worker_alive(group, table)),
@@ -380,11 +383,16 @@ def _find_pane(fact: GroupFact, panes: _Panes | None, kinship: GroupMembership) 
     return None, Presence.ABSENT
 
 
-def _started(run_dir: Path, marker: str, told: Callable[[str], None]) -> dict[str, ProcessId] | None:
-    report = read_started(run_dir, told)
-    if report and "error" in report:
+def _started(run_dir: Path, marker: str, told: Callable[[str], None], age: float) -> dict[str, ProcessId] | None:
+    wrong: list[str] = []
+    report = read_started(run_dir, wrong.append)
+    found = reported_processes(run_dir, marker, wrong.append)
+    for line in dict.fromkeys(wrong):
+        told(line)
+    # What the agent has put into the report's place does not become one; a disk may fail for a moment.
+    if (report and "error" in report) or (wrong and age > _REPORT_SECONDS):
         return {}
-    return reported_processes(run_dir, marker, told) or None
+    return found or None
 
 
 def _worker_alive(group: Group, table: Table | None) -> bool:
