@@ -15,7 +15,7 @@ from witness.journal import GroupState
 from witness.launch import town_witness
 from witness.supervise.reconcile import PatrolReport
 
-# What a look may take. A machine that does other things as well makes one look late; what waits for a file is late always.
+# What a look may take. A busy machine makes one look late; what waits for a file is late always.
 _SECONDS, _LOOKS = 1.0, 3
 
 
