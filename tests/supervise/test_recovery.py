@@ -285,6 +285,7 @@ def test_a_report_that_the_agent_has_replaced_keeps_no_spawn_open(scoped: Place)
             break
         if last:
             scoped.witness.nuke([name])
+    assert last
     report = scoped.town.run_dir(last.id.run) / "started.json"
     until(report.exists, "the reaper's report")
     report.unlink()
