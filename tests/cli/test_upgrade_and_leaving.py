@@ -122,6 +122,10 @@ def test_uninstall_leaves_nothing_and_says_what_it_keeps(tmp_path: Path, monkeyp
         assert witness_process(town) is None
         assert not (town.root / ".runtime").exists()
         assert not (tmux_sockets / town.socket).exists()
+        again = gt(town.root, "uninstall", "--yes")
+        assert (again.returncode, "removed:" in again.stdout) == (0, False), again.stdout
+        assert f"nothing of ours is left in {town.root}" in again.stdout
+        assert not (town.root / ".runtime").exists()
     assert settings.read_text() == '{"model": "opus"}'
     assert not list((tmp_path / ".config").rglob("*.service"))
     assert f"kept: {town.root / 'town.yaml'}" in done.stdout

@@ -84,8 +84,7 @@ def test_an_edit_out_of_scope_is_in_the_queue_before_the_hook_goes_on(
     sidecar = start(observed)
     sidecar.ask(tool_event("Edit", file_path="src/private/x.py", new_string="x"))
     assert sidecar.said() == [
-        "[sidecar:scope] src/private/x.py was changed,"
-        " and this task's issue lists it as out of scope (src/private/**, *.env)."
+        "[sidecar:scope] src/private/x.py was changed, and this task lists it as out of scope (src/private/**, *.env)."
     ]
     with Journal(Path(observed.journal)) as journal:
         (decision,) = journal.decisions.of("run-1")

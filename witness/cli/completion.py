@@ -90,6 +90,13 @@ def _agents() -> list[str]:
     return [program for client in CLIENTS for program in client.programs]
 
 
+def _memories() -> list[str]:
+    from witness.cli.memory_options import open_store
+
+    return list(open_store(None).agents())
+
+
+memories = _completes(_memories)
 polecats = _completes(_polecats)
 polecats_and_sidecars = _completes(lambda: [*_polecats(), *_sidecars()])
 sidecars = _completes(_sidecars)

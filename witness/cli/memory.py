@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witness.cli import memory_admin as people
+from witness.cli.completion import memories
 from witness.cli.context import open_journal, print_json
 from witness.cli.memory_options import (
     json_option,
@@ -36,7 +37,7 @@ def memory() -> None:
 
 
 @memory.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @project_option
 def init(agent: str, project: Path | None) -> None:
     """Make an empty memory for AGENT; one that exists is left as it is."""
@@ -46,7 +47,7 @@ def init(agent: str, project: Path | None) -> None:
 
 
 @memory.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.option("--task", default="", help="What the session is about: decides which memories are told.")
 @click.option("--target", default="", help="Polecat to tell it to, in its running session; printed otherwise.")
 @session_option
@@ -91,7 +92,7 @@ def _tell(store: MemoryStore, agent: str, target: str, task: str) -> None:
 
 
 @memory.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.argument("content")
 @click.option("--type", "kind", type=click.Choice(_TYPES), default="observation", show_default=True)
 @click.option("--basis", type=click.Choice(_BASES), default="observed", show_default=True, help="What it rests on.")
@@ -124,7 +125,7 @@ def add(
 
 
 @memory.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.argument("ids", nargs=-1, required=True)
 @session_option
 @project_option
@@ -140,7 +141,7 @@ def use(agent: str, ids: tuple[str, ...], session: str, project: Path | None) ->
 
 
 @memory.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.argument("other")
 @session_option
@@ -153,7 +154,7 @@ def relate(agent: str, kind: str, other: str, session: str, project: Path | None
 
 
 @memory.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.option("--fold-only", is_flag=True, help="Put the journal into the file; the session goes on.")
 @click.option(
     "--transcript",
@@ -206,7 +207,7 @@ def _learned(store: MemoryStore, agent: str, transcript: Path) -> Any:
 
 
 @memory.command(hidden=True)
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @project_option
 def hook(agent: str, project: Path | None) -> None:
     """What the client's SessionStart, PreCompact and SessionEnd run; their JSON comes on stdin."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from witness.cli.completion import memories
 from witness.cli.context import print_json
 from witness.cli.memory_options import json_option, known, open_store, project_option, session_option, which_session
 from witness.cli.tables import write_table
@@ -43,7 +44,7 @@ def list_agents(project: Path | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @project_option
 @json_option
 def show(agent: str, project: Path | None, as_json: bool) -> None:
@@ -77,7 +78,7 @@ def _table(heads: tuple[str, ...], rows: list[list[str]]) -> None:
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.argument("ids", nargs=-1)
 @click.option("--query", default="", help="Forget every memory that holds all these words.")
 @click.option("--undo", is_flag=True, help="Bring back what was forgotten last.")
@@ -124,7 +125,7 @@ def forget(
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @project_option
 def export(agent: str, file: Path | None, project: Path | None) -> None:
@@ -143,7 +144,7 @@ def export(agent: str, file: Path | None, project: Path | None) -> None:
 
 
 @click.command("import")
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @session_option
 @project_option
@@ -162,7 +163,7 @@ def import_file(agent: str, file: Path, session: str, project: Path | None) -> N
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=memories)
 @click.argument("given", metavar="[ID]", required=False)
 @click.option("--task", default="", help="Rank as for this task.")
 @project_option

@@ -16,6 +16,7 @@ from witness.cli.tables import group_rows, show_groups, write_lines
 from witness.config.town import Town
 from witness.errors import UsageError
 from witness.state.history import event_line
+from witness.state.records import rfc3339
 
 
 @click.group()
@@ -59,7 +60,13 @@ def status(name: str, as_json: bool) -> None:
         history = witness.journal.history(group.id.run, 20)
     if as_json:
         print_json(
-            {**row, "history": [{"time": e.time, "kind": e.kind, "member": e.member, **e.data} for e in history]}
+            {
+                **row,
+                "history": [
+                    {"time": e.time, "at": rfc3339(e.time), "kind": e.kind, "member": e.member, **e.data}
+                    for e in history
+                ],
+            }
         )
         return
     show_groups([row])

@@ -16,6 +16,7 @@ from witness.errors import NotFoundError, UsageError
 from witness.journal import Decision, Journal, MemberKind
 from witness.journal.decisions import COSTS_BY
 from witness.names import split_sidecar_address
+from witness.state.records import rfc3339
 
 _HEEDED = {"yes": "heeded", "no": "not heeded"}
 
@@ -62,7 +63,7 @@ def log(target: str, outcome: str | None, last: int, as_json: bool) -> None:
 
 def _row(decision: Decision) -> dict[str, Any]:
     return {
-        "time": datetime.fromtimestamp(decision.time).astimezone().isoformat(timespec="milliseconds"),
+        "time": rfc3339(decision.time),
         "sidecar": decision.sidecar,
         "outcome": decision.outcome,
         "reason": decision.reason,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ from witness.config.town import Town
 from witness.declare.document import ENDINGS
 from witness.declare.molecule import Molecule
 from witness.errors import NotFoundError, TownNotFoundError, UsageError, WitnessError
+from witness.state.records import rfc3339
 from witness.trust.asking import Asking
 from witness.trust.definition import examine, subjects_at
 from witness.trust.layers import OWN_FOLDER, type_names
@@ -148,7 +148,7 @@ def _revoke(pins: Pins, path: Path, as_json: bool) -> None:
 def _list(pins: Pins, as_json: bool) -> None:
     rows = []
     for pin in sorted(pins.all(), key=lambda each: each.path):
-        when = datetime.fromtimestamp(pin.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = rfc3339(pin.time)
         rows.append(
             {
                 "path": pin.path,

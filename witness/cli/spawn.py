@@ -16,7 +16,7 @@ from witness.agents.clients import ANY, client_for
 from witness.agents.folder_dialog import FolderDialog
 from witness.agents.screen import WaitsFor
 from witness.api import Witness
-from witness.cli.completion import agents, molecules, type_list
+from witness.cli.completion import agents, memories, molecules, type_list
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.memory_options import memory_provider
 from witness.cli.scope_options import Scope, with_scope
@@ -81,9 +81,13 @@ def _limit(_: click.Context, option: click.Parameter, value: str | None) -> tupl
 @click.option("--task", default="", help="What is to be done, as text; @FILE reads it, - reads standard input.")
 @click.option("--issue", default="", metavar="ID|FILE", help="What is to be done, as an issue's file or id.")
 @click.option(
-    "--agent", default="", shell_complete=agents, metavar="CMD", help="The agent's command (default: claude)."
+    "--agent",
+    default=None,
+    shell_complete=agents,
+    metavar="CMD",
+    help="The agent's command (default: the molecule's, else claude).",
 )
-@click.option("--memory", default="", metavar="AGENT", help="Give it this agent's memory.")
+@click.option("--memory", default="", shell_complete=memories, metavar="AGENT", help="Give it this agent's memory.")
 @click.option("--only", multiple=True, metavar="GLOB", help="What is in scope: tells a scope sidecar; several times.")
 @click.option("--not", "outside", multiple=True, metavar="GLOB", help="What is out of scope; several times.")
 @click.option("--accept-scope", is_flag=True, help="Hold it to the paths that the issue's words allow or forbid.")
@@ -106,7 +110,7 @@ def spawn(
     variables: dict[str, str],
     task: str,
     issue: str,
-    agent: str,
+    agent: str | None,
     memory: str,
     only: tuple[str, ...],
     outside: tuple[str, ...],
@@ -124,6 +128,8 @@ def spawn(
     task = _task_text(task)
     if task and issue:
         raise UsageError("--task and --issue both say what is to be done: give one of them")
+    if agent is not None and not agent.strip():
+        raise UsageError("--agent is empty: name the agent's command, or leave the option out")
     from sidecars.observer.factory import prospects
 
     request = SpawnRequest(
@@ -134,7 +140,7 @@ def spawn(
         sidecars,
         variables,
         task,
-        agent,
+        agent or "",
         not no_witness,
         issue=issue,
         memory=memory,

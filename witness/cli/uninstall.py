@@ -30,25 +30,15 @@ def uninstall(yes: bool, force: bool) -> None:
     What people wrote stays, and is named: town.yaml, settings, memories, the key.
     """
     town = Town.find()
-    with Witness(town) as witness:
-        ask_for_force(witness.journal, force=force)
-        groups = [group for group, _ in witness.polecats()]
-        names = ", ".join(group.id.address for group in groups) or "no polecat"
-        if not yes:
-            if not sys.stdin.isatty():
-                raise UsageError(f"it would end {names} and remove {town.runtime}: say --yes")
-            click.confirm(f"End {names} and remove {town.runtime}?", abort=True)
-        survivors = [each for ended in witness.end(groups) for each in ended.as_json()["survivors"]]
-        witness.stop()
-    if survivors:
-        raise WitnessError(f"still alive, so nothing was removed: {survivors}")
+    _end(town, yes=yes, force=force)
     faults: list[str] = []
-    for line in (
+    told = [
         *_hooks(town, faults),
         *_plugin(faults),
         *(f"removed: {path}" for path in service_units.remove(town)),
         *_folders(town),
-    ):
+    ]
+    for line in told or [f"nothing of ours is left in {town.root}"]:
         click.echo(line)
     for path in (town.root / "town.yaml", town.root / "settings", town.root / ".gt", user_key_file()):
         if path.exists():
@@ -56,6 +46,33 @@ def uninstall(yes: bool, force: bool) -> None:
     click.echo("the program itself: pipx uninstall gt-witness, or uv tool uninstall, or pip uninstall")
     if faults:
         raise WitnessError("; ".join(faults))
+
+
+def _end(town: Town, *, yes: bool, force: bool) -> None:
+    """End the polecats and the Witness of a town, after asking.
+
+    Raises:
+        UsageError: nobody can be asked, or the caller is in a polecat.
+        WitnessError: something survived.
+    """
+    if not town.runtime.exists():
+        _ask("no polecat", town, yes=yes)
+        return
+    with Witness(town) as witness:
+        ask_for_force(witness.journal, force=force)
+        groups = [group for group, _ in witness.polecats()]
+        _ask(", ".join(group.id.address for group in groups) or "no polecat", town, yes=yes)
+        survivors = [each for ended in witness.end(groups) for each in ended.as_json()["survivors"]]
+        witness.stop()
+    if survivors:
+        raise WitnessError(f"still alive, so nothing was removed: {survivors}")
+
+
+def _ask(names: str, town: Town, *, yes: bool) -> None:
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"it would end {names} and remove {town.runtime}: say --yes")
+        click.confirm(f"End {names} and remove {town.runtime}?", abort=True)
 
 
 def _hooks(town: Town, faults: list[str]) -> Iterator[str]:

@@ -58,7 +58,10 @@ def status(as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif found["running"]:
-        click.echo(f"the Witness runs (pid {found.get('pid')}), {found.get('groups')} groups, town {found['town']}")
+        count = found.get("groups")
+        click.echo(
+            f"the Witness runs (pid {found.get('pid')}), {count} group{'s' * (count != 1)}, town {found['town']}"
+        )
         click.echo(f"  version {found.get('version', 'unknown')}, key for models: {found.get('key') or 'none'}")
     else:
         click.echo(f"no Witness runs in {found['town']}: 'gt witness start'")
