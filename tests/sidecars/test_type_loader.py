@@ -56,7 +56,10 @@ def test_an_unknown_type_names_those_that_are_known() -> None:
 @pytest.mark.parametrize(
     ("sidecar", "fault"),
     [
-        ("judge: oracle\n", "sidecar.yaml:1: judge: one of rules, model, command, python, rules+model, not 'oracle'"),
+        (
+            "judge: oracle\n",
+            "sidecar.yaml:1: judge: one of rules, model, command, python, rules+model, client, not 'oracle'",
+        ),
         ("\npol: 5s\n", "sidecar.yaml:2: pol: unknown key"),
         ("poll: 0s\n", "sidecar.yaml:1: poll: must be from 0.05 s to 3600 s"),
         ("threshold: sure\n", "sidecar.yaml:1: threshold: one of low, medium, high, not 'sure'"),
