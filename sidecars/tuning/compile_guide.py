@@ -115,7 +115,7 @@ def compile_guide(path: Path, workdir: Path, model: ModelClient | None = None) -
     for rule in read_guide(text, title):
         line = int(rule.source.rpartition(":")[2])
         words = _quoted(rule.say) or said[line][0].text
-        first = tried.setdefault(replace(rule, name="", source=""), line)
+        first = tried.setdefault(replace(rule, name="", source="", say="", cites=""), line)
         if first != line:
             found: Offer | str = f"line {first} says the same"
         else:

@@ -60,11 +60,17 @@ def test_each_rule_cites_its_line_and_the_rest_is_told_with_the_reason(compiled:
 
 
 def test_a_guide_of_thousands_of_rules_ends_and_tells_what_was_not_tried(compiled: Compile) -> None:
-    found = compiled("- Never force-push to shared branches.\n" * 2_000)
+    found = compiled("".join(f"- Never run `tool{number} push`.\n" for number in range(2_000)))
     untried = [each for each in found.left if "compile the guide in parts" in each.reason]
     assert len(untried) > 1_800
     told = [each.line for each in found.offers] + [each.line for each in found.left]
     assert set(told) == set(range(1, 2_001))
+
+
+def test_what_is_said_again_is_tried_once(compiled: Compile) -> None:
+    found = compiled("- Never force-push to shared branches.\n" * 2_000)
+    assert {each.line for each in found.offers} == {1}
+    assert {each.reason for each in found.left} == {"line 1 says the same"}
 
 
 def test_what_is_written_is_taken_by_lint_and_eval_and_holds_the_permission(compiled: Compile, tmp_path: Path) -> None:
