@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sidecars.observer.context import Context
 from sidecars.observer.context.files import read_text, within
-from sidecars.observer.context.fixed_texts import FixedTexts
+from sidecars.observer.context.fixed_texts import FixedTexts, fixed_texts
 from sidecars.observer.context.gather import gather
 from sidecars.observer.inject.deliver import Deliverer
 from sidecars.observer.inject.gate import Gates
@@ -125,7 +126,7 @@ def assemble(assignment: Assignment, *, starts: bool = False) -> Components:
         starts: it begins to observe: what it reads of the project holds for every later start in this run.
 
     Raises:
-        JournalError: what it read cannot be kept.
+        JournalError: what it read at its first start cannot be kept or read.
         UsageError: the type is unknown, or a file of its declaration is missing or wrong.
     """
     town = Path(assignment.town) if assignment.town else None
@@ -137,11 +138,8 @@ def assemble(assignment: Assignment, *, starts: bool = False) -> Components:
     except DeclarationError as error:
         # A slip in the settings must not leave a polecat unobserved: what a sidecar is stands in its definition.
         fault = f"the settings are wrong, and their defaults count: {error.problems[0]}"
-    texts = FixedTexts.of(assignment) if starts else FixedTexts()
-    with texts.in_use():
+    with fixed_texts(assignment) if starts else nullcontext(FixedTexts()) as texts:
         material = gather(kind, assignment)
-    if starts:
-        texts.keep(assignment)
     spool = Path(assignment.run_dir) / "spool"
     parts = build_components(kind, material, settings, workdir, runtime_of(assignment), spool)
     parts = replace(parts, texts=texts)

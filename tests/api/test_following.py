@@ -210,3 +210,16 @@ def test_projects_that_came_with_a_repository_have_no_session_followed_before_th
         subprocess.run([*command[:4], "sidecar", "trust", work / "settings" / "witness.yaml", "--yes"], check=True)
         client.event("SessionStart")
         until(lambda: [group.state for group, _ in witness.polecats()] == ["RUNNING"], "the session to be followed")
+
+
+def test_a_session_that_cannot_be_shown_the_way_is_not_left_half_followed(
+    work: Path, tmp_path: Path, start: Callable[..., Client]
+) -> None:
+    (tmp_path / "home" / ".local").write_text("no folder")
+    with supervised(Town.init(work)) as witness:
+        session = session_around(start(work).process.pid)
+        with pytest.raises(OSError, match="local"):
+            follow(witness, session, "scope:issue.md")
+        assert witness.polecats() == []
+        (tmp_path / "home" / ".local").unlink()
+        assert follow(witness, session, "scope:issue.md").group

@@ -11,7 +11,7 @@ from sidecars.observer.factory import assemble
 from sidecars.type_reader.type_loader import load_type
 from witness.assignment import Assignment
 from witness.clock import ManualClock
-from witness.errors import DeclarationError
+from witness.errors import DeclarationError, JournalError
 from witness.journal import Journal
 from witness.judging.observation import Observation
 
@@ -198,6 +198,25 @@ def test_guides_hold_as_they_were_at_the_first_start(assignment: Assignment) -> 
     assert first.texts.changed(read_now) == again.texts.changed(read_now) == [str(workdir / "AGENTS.md")]
     later = replace(mine, group=replace(mine.group, run="another"))
     assert assemble(later, starts=True).material != first.material
+
+
+def test_a_journal_that_cannot_be_read_gives_no_new_text(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = Path(assignment.workdir, "issue.md")
+    issue.write_text("---\nnot: a\n---\n")
+    mine = replace(assignment, argument="issue.md")
+    assemble(mine, starts=True)
+    issue.write_text("---\nnot: b\n---\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "run", _fails)
+        with pytest.raises(JournalError):
+            assemble(mine, starts=True)
+    assert assemble(mine, starts=True).material.sets == {"not": ("a",)}
+
+
+def _fails(*_: object) -> None:
+    raise JournalError("disk I/O error")
 
 
 def test_a_look_before_the_spawn_fixes_nothing(assignment: Assignment) -> None:

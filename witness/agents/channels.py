@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from witness.agents.clients import CLAUDE, Channel, client_for, program_at
+from witness.agents.clients import CLAUDE, Channel, claude_home, client_for, program_at
 from witness.files import read_json
 
 #: The first version that runs mods without being asked to.
@@ -142,7 +142,7 @@ def switched_off(workdir: Path, environ: Mapping[str, str]) -> str:
 
     A nearer file beats a farther one (local, project, user), the managed ones beat them all.
     """
-    home = Path(environ.get("CLAUDE_CONFIG_DIR") or Path(environ.get("HOME") or Path.home()) / ".claude")
+    home = claude_home(environ)
     for folder in MANAGED:
         for path in _managed(folder):
             settings = _settings(path)

@@ -8,11 +8,11 @@ Gemini CLI 0.61.0, opencode 1.18.33.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from witness.errors import WitnessError
 from witness.installed import CLIENTS as EXTRA_CLIENTS
@@ -207,3 +207,8 @@ def client_named(name: str) -> Client | None:
     """The client of that name, also an installed one."""
     ours = next((client for client in CLIENTS if client.name == name), None)
     return ours or next((client for client in installed_clients()[0] if client.name == name), None)
+
+
+def claude_home(environ: Mapping[str, str]) -> Path:
+    """Claude Code's own folder: its settings, its plugins."""
+    return Path(environ.get("CLAUDE_CONFIG_DIR") or Path(environ.get("HOME") or Path.home()) / ".claude")

@@ -17,7 +17,7 @@ import psutil
 
 from witness.agents.channels import MODS_SINCE, client_version, switched_off
 from witness.agents.client_extensions import NAME, is_ours
-from witness.agents.clients import CLAUDE, Channel, client_for
+from witness.agents.clients import CLAUDE, Channel, claude_home, client_for
 from witness.api.witness import Witness
 from witness.clock import SystemClock
 from witness.declare.sidecar_spec import resolve_specs
@@ -32,6 +32,7 @@ from witness.launch.town_witness import ask, start_witness
 from witness.names import GroupId, check_name
 from witness.process import ProcessId
 from witness.process.table import identify
+from witness.supervise.plan import SPAWN_FAILED
 from witness.trust.settings import trusted_settings
 
 _SIDECARS_SECONDS = 10.0
@@ -157,8 +158,12 @@ def follow(
     )
     town.make_runtime()
     record(town, witness.journal, clock, group, session.process, resolved)
-    show_hooks_the_way(town, group, session.process, settings)
-    start_witness(town, tmux_around())
+    try:
+        show_hooks_the_way(town, group, session.process, settings)
+        start_witness(town, tmux_around())
+    except BaseException:
+        witness.end([group], reason=SPAWN_FAILED)
+        raise
     if ask(town, {"op": "await", "run": group_id.run}, _SIDECARS_SECONDS) is None:
         witness.poke(group_id.run)  # the one that ran was just leaving
     return FollowResult(group, mute, held, tuple(resolved.withheld))
@@ -211,7 +216,7 @@ def _has_plugin(session: Session) -> bool:
     named += session.environ.get("CLAUDE_CODE_PLUGIN_DIRS", "").split(":")
     if any(folder and is_ours(session.workdir / folder) for folder in named):
         return True
-    home = Path(session.environ.get("CLAUDE_CONFIG_DIR") or Path(session.environ.get("HOME", "/")) / ".claude")
+    home = claude_home(session.environ)
     project = session.workdir / ".claude"
     for path in (home / "settings.json", project / "settings.json", project / "settings.local.json"):
         with suppress(OSError, ValueError, AttributeError, TypeError):

@@ -6,11 +6,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from witness.agents import client_extensions, hook_settings
+from witness.agents.clients import claude_home
 from witness.api import Witness
 from witness.cli.context import ask_for_force
 from witness.config.keys import user_key_file
@@ -96,7 +96,7 @@ def _plugin(faults: list[str]) -> Iterator[str]:
     Args:
         faults: takes what could not be done.
     """
-    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    home = claude_home(os.environ)
     if client_extensions.plugin_installed(home):
         yield "kept: our plugin in Claude Code, for other towns: claude plugin uninstall gt-witness@gt-witness"
     try:

@@ -194,13 +194,12 @@ def restore(folder: str) -> None:
             aside = _subfolder(at, MALFORMED)
             try:
                 for name in sorted(os.listdir(aside), reverse=True)[:_LOOKED_AT_AGAIN]:
-                    # Linked first: a waiting file of that name is not replaced.
                     try:
                         nudge, _ = _content(aside, name)
-                        if nudge is None or not name.endswith(SUFFIX):
+                        # By one rename: between two steps it would stand in both places, and be heard twice.
+                        if nudge is None or not name.endswith(SUFFIX) or _stands(at, name):
                             continue
-                        os.link(name, name, src_dir_fd=aside, dst_dir_fd=at, follow_symlinks=False)
-                        os.unlink(name, dir_fd=aside)
+                        os.rename(name, name, src_dir_fd=aside, dst_dir_fd=at)
                     except OSError:  # somebody was quicker
                         continue
                     log(folder, "put-back", name, nudge, "set aside while it was being written; it waits again")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from witness.agents.channels import choose
-from witness.agents.clients import Channel, installed_clients
+from witness.agents.clients import Channel, claude_home, installed_clients
 from witness.agents.folder_dialog import claude_file, folder_dialog
 from witness.doctor.finding import Finding, note, ok, warning
 from witness.doctor.prerequisites import DEFAULT_AGENT
@@ -79,7 +79,7 @@ def _login(state: Mapping[str, object], environ: Mapping[str, str]) -> Finding:
 
 def _settings_log_in(environ: Mapping[str, str]) -> bool:
     """Whether its settings bring a key, or its own file of credentials stands there."""
-    folder = Path(environ.get("CLAUDE_CONFIG_DIR") or Path(environ.get("HOME") or Path.home()) / ".claude")
+    folder = claude_home(environ)
     settings = _object(folder / "settings.json")
     variables = settings.get("env")
     given = isinstance(variables, dict) and any(name in variables for name in _LOGINS)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from witness.agents import hook_settings
 from witness.agents.channels import recorded_state
-from witness.agents.clients import Channel
+from witness.agents.clients import Channel, claude_home
 from witness.config.keys import find_key
 from witness.config.settings import Settings
 from witness.config.town import Town
@@ -82,11 +82,9 @@ def check_key(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def settings_files(town: Town, environ: Mapping[str, str]) -> list[Path]:
     """The files in which hooks may stand: the user's, and those that Gas Town's polecats of a rig share."""
-    home = Path(environ.get("HOME") or Path.home())
-    config = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     accounts = [Path(folder).expanduser() for folder in _account_folders(town)] if town.gastown else []
     shared = [town.root / rig / "polecats" / ".claude" / "settings.json" for rig in town.rigs] if town.gastown else []
-    return [*(folder / "settings.json" for folder in dict.fromkeys([config, *accounts])), *shared]
+    return [*(folder / "settings.json" for folder in dict.fromkeys([claude_home(environ), *accounts])), *shared]
 
 
 def _account_folders(town: Town) -> list[str]:

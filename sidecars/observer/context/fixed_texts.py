@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from witness.assignment import Assignment
-from witness.errors import DeclarationError, JournalError
+from witness.errors import DeclarationError
 from witness.files import parse_json
 from witness.journal import Journal
 
@@ -34,26 +34,6 @@ class FixedTexts:
     def __init__(self, found: dict[str, str | list[str]] | None = None) -> None:
         self._found = found or {}
 
-    @classmethod
-    def of(cls, assignment: Assignment) -> FixedTexts:
-        """What an earlier start of this sidecar in this run has kept; nothing where the journal cannot be read."""
-        try:
-            with Journal(Path(assignment.journal)) as journal:
-                body = journal.definitions.of(assignment.group.run, _name(assignment))
-            return cls(parse_json(body.encode()) if body else None)
-        except (JournalError, ValueError):
-            return cls()
-
-    def keep(self, assignment: Assignment) -> None:
-        """Keep what was found, unless an earlier start has.
-
-        Raises:
-            JournalError: it cannot be written.
-        """
-        body = json.dumps(self._found, ensure_ascii=False)
-        with Journal(Path(assignment.journal)) as journal:
-            journal.definitions.fix(assignment.group.run, _name(assignment), sha256(body.encode()).hexdigest(), body)
-
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Answer ``found`` from these for as long as ``with`` lasts."""
@@ -68,6 +48,10 @@ class FixedTexts:
             self._found[key] = look()
         return self._found[key]  # type: ignore[return-value]  # one key is asked for in one way
 
+    def to_json(self) -> str:
+        """The text that the journal keeps."""
+        return json.dumps(self._found, ensure_ascii=False)
+
     def changed(self, read: Callable[[Path], str]) -> list[str]:
         """The files that say something else now, or are gone.
 
@@ -79,6 +63,24 @@ class FixedTexts:
             for key, text in self._found.items()
             if key.startswith(_TEXT) and text != _now(key, read)
         ]
+
+
+@contextmanager
+def fixed_texts(assignment: Assignment) -> Iterator[FixedTexts]:
+    """Those of a sidecar's run, in use for as long as ``with`` lasts; at its first start they are kept at the end.
+
+    Raises:
+        JournalError: they cannot be read or kept. The files as they stand now are no substitute: an agent writes them.
+    """
+    run, name = assignment.group.run, f"context of {assignment.name}"
+    with Journal(Path(assignment.journal)) as journal:
+        kept = journal.definitions.of(run, name)
+        texts = FixedTexts(parse_json(kept) if kept else None)
+        with texts.in_use():
+            yield texts
+        if not kept:
+            body = texts.to_json()
+            journal.definitions.fix(run, name, sha256(body.encode()).hexdigest(), body)
 
 
 def found(key: str, look: Callable[[], _Found]) -> _Found:
@@ -102,7 +104,3 @@ def _now(key: str, read: Callable[[Path], str]) -> str | None:
         return read(Path(key.removeprefix(_TEXT)))
     except DeclarationError:
         return None
-
-
-def _name(assignment: Assignment) -> str:
-    return f"context of {assignment.name}"
