@@ -13,6 +13,7 @@ from witness.assignment import Assignment
 from witness.clock import ManualClock
 from witness.errors import DeclarationError, JournalError
 from witness.journal import Journal
+from witness.journal.groups import DefinitionTable
 from witness.judging.observation import Observation
 
 
@@ -209,7 +210,7 @@ def test_a_journal_that_cannot_be_read_gives_no_new_text(
     assemble(mine, starts=True)
     issue.write_text("---\nnot: b\n---\n")
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "run", _fails)
+        patch.setattr(DefinitionTable, "of", _fails)
         with pytest.raises(JournalError):
             assemble(mine, starts=True)
     assert assemble(mine, starts=True).material.sets == {"not": ("a",)}
