@@ -229,10 +229,11 @@ class Daemon:
             began: when the turn began.
         """
         woke = self._clock.monotonic()
-        interval = self._reconciler.observer.settings("").patrol_interval
+        settings = self._reconciler.observer.settings("")
+        interval = settings.patrol_interval
         if max(woke - planned, began - self._woke) > interval * _LATE_INTERVALS:
-            # Those who stood still with us need a moment as well to show that they live.
-            self._trust_ages_from = woke + interval
+            # Those who stood still with us have their whole time again to show that they live.
+            self._trust_ages_from = woke + max(interval, settings.sidecar_silence)
         self._woke = woke
         return woke < self._trust_ages_from
 
