@@ -17,6 +17,7 @@ from tests.docs import town_programs
 from tests.docs.commands import commands
 from witness.config.resources import molecules_dir
 from witness.config.town import Town
+from witness.journal import Journal, MemberState
 from witness.launch import town_witness
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,13 +76,18 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def _until_followed(town: Town) -> None:
-    """Each request is a full look of the Witness, so this waits for its work and not for time."""
+    """Wait until the sidecar observes, so that the scripted agent, which takes no time, cannot be done before it.
+
+    Each request is a full look of the Witness, so this waits for its work and not for time.
+    """
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         answer = town_witness.ask(town, {"op": "patrol"}, 20.0)
         assert answer is not None
         assert answer["errors"] == []
-        if list((town.runtime / "followed").glob("*")):
+        with Journal(town.journal_path) as journal:
+            living = [member for members in journal.members.of_living().values() for member in members]
+        if any(member.name == "scope" and member.state is MemberState.RUNNING for member in living):
             return
     raise AssertionError("the Witness did not adopt the polecat")
 
