@@ -77,6 +77,7 @@ def chaos(seed: int, faults: int, kept: Path, path: Path, *, go_on: bool, dated:
                 flush=True,
             )
             if not over:
+                town.leave_room()
                 people(town)
     finally:
         town.close()

@@ -113,6 +113,12 @@ class ChaosTown:
         self.town.make_runtime()
         self._start_decoys()
 
+    def leave_room(self) -> None:
+        """Give the disk as much room again as it had at first: what ended runs leave is kept, and adds up."""
+        if self.mount:
+            used = shutil.disk_usage(self.disk).used
+            subprocess.run(["mount", "-o", f"remount,size={used + _DISK}", str(self.disk)], check=True)
+
     def write_settings(self) -> None:
         """Put the town's settings back as they were."""
         path = self.town.root / "settings" / "witness.yaml"
