@@ -6,6 +6,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("witness.cli.distill:ask", "put a question to what a sidecar knows"),
     "attach": ("witness.cli.session:attach", "show a polecat's session in this terminal"),
     "completion": ("witness.cli.completion:completion", "what makes bash, zsh or fish complete our commands"),
+    "config": ("witness.cli.config:config", "the settings: show, explain, schema, set"),
     "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
     "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is
 # handed over as well; beside them, what only we have.
 SHARED: dict[str, frozenset[str]] = {
+    "config": frozenset(["show", "explain", "schema"]),
     "doctor": frozenset(),
     "done": frozenset(),
     "hooks": frozenset(["uninstall", "plugin"]),

@@ -7,6 +7,7 @@ in silence.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -16,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from witness.config.rigs import Operational
-from witness.config.yaml_document import load_yaml
+from witness.config.yaml_document import Document, load_yaml
 from witness.errors import DeclarationError
-from witness.process.limits import LIMITS, Limits, parse_limit
+from witness.process.limits import LIMITS, Limits, parse_limit, shown_size
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d))+")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -144,7 +145,8 @@ class Settings:
         return Limits(self.memory_high, self.memory_max, self.pids_max, self.cpu_weight)
 
 
-_DURATIONS = frozenset(
+#: The settings that are lengths of time.
+DURATIONS = frozenset(
     [
         "spawn_deadline",
         "spawn_settle",
@@ -163,7 +165,8 @@ _DURATIONS = frozenset(
     ]
 )
 _SHORTEST_INTERVAL = 0.01
-_CHOICES: Mapping[str, tuple[str, ...]] = {
+#: The settings that take one of a few words.
+CHOICES: Mapping[str, tuple[str, ...]] = {
     "containment": ("auto", "reaper", "cgroup"),
     "folders": ("ask", "accept", "never"),
 }
@@ -209,7 +212,7 @@ _SHAPED: Mapping[str, Callable[[Any], Any]] = {"prices": _prices, "types": _type
 
 def _convert(name: str, value: Any) -> Any:
     default = getattr(Settings(), name)
-    if name in _DURATIONS:
+    if name in DURATIONS:
         seconds = parse_duration(value)
         if name == "patrol_interval" and seconds < _SHORTEST_INTERVAL:
             raise ValueError(
@@ -230,7 +233,7 @@ def _convert(name: str, value: Any) -> Any:
         raise ValueError(f"expected {type(default).__name__}, got {value!r}")
     if isinstance(value, int | float) and not 0 <= value < math.inf:
         raise ValueError("must not be negative" if value < 0 else f"{value!r} is no limit")
-    if value not in (choices := _CHOICES.get(name, (value,))):
+    if value not in (choices := CHOICES.get(name, (value,))):
         raise ValueError(f"one of {', '.join(choices)}, not {value!r}")
     return value
 
@@ -239,8 +242,12 @@ def _convert(name: str, value: Any) -> Any:
 Held = Callable[[Path, Mapping[str, Any], "Settings"], Collection[str]]
 
 
-def _apply(base: Settings, path: Path, owners: Collection[int], held: Held | None) -> Settings:
-    document = load_yaml(path, owners)
+def check_values(document: Document) -> dict[str, Any]:
+    """The values of a file of settings, as ``Settings`` holds them.
+
+    Raises:
+        DeclarationError: every key that is unknown and every value that is wrong.
+    """
     known = {each.name for each in fields(Settings)}
     problems, changes = [], {}
     for key, value in document.values.items():
@@ -253,6 +260,11 @@ def _apply(base: Settings, path: Path, owners: Collection[int], held: Held | Non
             problems.append(document.problem(str(error), key))
     if problems:
         raise DeclarationError(problems)
+    return changes
+
+
+def _apply(base: Settings, path: Path, owners: Collection[int], held: Held | None) -> Settings:
+    changes = check_values(load_yaml(path, owners))
     for key in held(path, changes, base) if held and changes else ():
         del changes[key]
     return replace(base, **changes)
@@ -266,6 +278,30 @@ def changes(before: Settings, after: Settings) -> list[str]:
         if old != new:
             found.append(each.name if each.name.startswith("key_") else f"{each.name} {old} → {new}")
     return found
+
+
+def written(name: str, value: Any) -> str:
+    """A setting's value as it would stand in a file; nothing for one that is empty."""
+    if name in DURATIONS:
+        return _written_duration(value)
+    if name.startswith("memory_") and value is not None:
+        return shown_size(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list | Mapping):
+        return json.dumps(value, ensure_ascii=False) if value else ""
+    return "" if value is None else str(value)
+
+
+def _written_duration(seconds: float) -> str:
+    if seconds != round(seconds):
+        return f"{seconds * 1000:g}ms"
+    whole, parts = int(seconds), []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        if whole >= size:
+            parts.append(f"{whole // size}{unit}")
+            whole %= size
+    return "".join(parts) or "0"
 
 
 def _gas_town(town: Path) -> Settings:

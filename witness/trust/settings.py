@@ -8,6 +8,7 @@ declares of sidecars. A town that lies in no repository is its user's own.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,38 @@ def trusted_settings(town: Path, rig: str = "") -> Settings:
         DeclarationError: as ``load_settings``.
     """
     return load_settings(town, rig, _held)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value was read.
+
+    Args:
+        path: the file.
+        value: as the file gives it.
+        counts: whether it holds; one that came with a repository asks for trust first.
+    """
+
+    path: Path
+    value: Any
+    counts: bool
+
+
+def settings_with_sources(town: Path, rig: str = "") -> tuple[Settings, dict[str, list[Source]]]:
+    """The settings that count, and every place that gives a key a value, the farthest first.
+
+    Raises:
+        DeclarationError: as ``load_settings``.
+    """
+    sources: dict[str, list[Source]] = {}
+
+    def look(path: Path, values: Mapping[str, Any], below: Settings) -> Collection[str]:
+        held = _held(path, values, below)
+        for key, value in values.items():
+            sources.setdefault(key, []).append(Source(path, value, key not in held))
+        return held
+
+    return load_settings(town, rig, look), sources
 
 
 def withheld_settings(town: Path, rig: str = "") -> list[str]:
