@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +21,10 @@ from witness.config.settings import Settings, load_settings, parse_duration
 from witness.config.settings_file import set_value
 from witness.config.town import Town
 from witness.errors import DeclarationError, UsageError
-from witness.testing import make_town
+from witness.names import MARKER_VARIABLE
+from witness.testing import make_town, supervised
+
+PAUSE = shlex.join([sys.executable, "-c", "import signal; signal.pause()"])
 
 FILE = """\
 # of this town
@@ -204,3 +210,23 @@ def test_after_any_edits_the_file_holds_what_was_set(
 
         assert yaml.safe_load(path.read_text()) == held
     assert "# of this town\nstop_grace: 4s   # short\n# the end\n" in path.read_text()
+
+
+@pytest.mark.parametrize("fault", ["stop_grase: 1s\n", "stop_grace: soon\n", "a: [\n", "- a list\n", "folder", "\0\n"])
+def test_a_fault_in_the_settings_keeps_nobody_from_looking_and_ending(town: Town, fault: str) -> None:
+    path = town.root / "settings" / "witness.yaml"
+    path.unlink()
+    with supervised(town) as witness:
+        for name in ("a", "b", "c"):
+            witness.spawn(name, workdir=town.root, agent=PAUSE, witness=False)
+        marker = next(group.id.marker for group, _ in witness.polecats() if group.id.polecat == "a")
+        path.mkdir() if fault == "folder" else path.write_text(fault)
+        for words in (
+            ["list"], ["state"], ["polecat", "status", "a"], ["logs"], ["peek", "a"], ["witness", "status"],
+            ["polecat", "nuke", "b"], ["stop", "c"],
+        ):  # fmt: skip
+            done = gt(town.root, *words)
+            assert done.returncode == 0, (words, done.stderr)
+        assert gt(town.root, "done", environment={**os.environ, MARKER_VARIABLE: marker}).returncode == 0
+        done = gt(town.root, "polecat", "spawn", "d", "--agent", PAUSE)
+        assert (done.returncode, "witness.yaml" in done.stderr) == (2, True), "a spawn says what is wrong"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sqlite3
@@ -19,6 +18,7 @@ from witness.config.settings import Settings
 from witness.config.town import Town
 from witness.doctor.finding import Finding, fault, note, ok, warning
 from witness.errors import DeclarationError, TmuxUnusableError, UsageError, WitnessError
+from witness.files import read_json
 from witness.journal import Journal
 from witness.tmux import check_tmux
 from witness.trust.settings import trusted_settings
@@ -90,7 +90,7 @@ def settings_files(town: Town, environ: Mapping[str, str]) -> list[Path]:
 def _account_folders(town: Town) -> list[str]:
     """The client's configuration folders of Gas Town's accounts."""
     try:
-        raw = json.loads((town.root / "mayor" / "accounts.json").read_text(encoding="utf-8"))
+        raw = read_json(town.root / "mayor" / "accounts.json", owners=())
         accounts = [account for account in raw["accounts"].values() if isinstance(account, dict)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []

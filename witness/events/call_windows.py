@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from witness.events.tree_watch import Change
+from witness.files import read_bytes
 from witness.process.table import read_table
 
 # Between the end of a tool and our hook lie the client and the start of an interpreter, on a busy machine too.
@@ -24,6 +25,8 @@ _TICK = 0.02
 _CLOSED_CALLS = 256
 _OPEN_CALLS = 64
 _ACTORS = 256
+# Bytes of a process and when it began, as a spool names its client.
+_IDENTITY = 100
 
 
 @dataclass(slots=True)
@@ -113,8 +116,8 @@ class RunCalls:
         return bool(_below(self._client()) - self._resting)
 
     def _client(self) -> int:
-        with suppress(OSError, ValueError):
-            return int((self.spool / "client").read_bytes()[:100].split()[0])
+        with suppress(OSError, ValueError, IndexError):
+            return int(read_bytes(self.spool / "client", _IDENTITY).split()[0])
         return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from witness.config.town import Town
+from witness.files import open_regular, parse_json
 
 # One look reads no more than this; the rest is read by the next one.
 _CHUNK = 4 * 1024 * 1024
@@ -69,16 +69,18 @@ def read_events(town: Town, position: str) -> tuple[list[TownEvent], str]:
     """
     path = town.root / ".events.jsonl"
     try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
+        handle = open_regular(path, owners=())
+        try:
+            status = os.fstat(handle)
             inode, _, offset_text = position.partition(":")
             offset = int(offset_text or 0)
             if not position:
                 offset = status.st_size
             elif inode != str(status.st_ino) or offset > status.st_size:
                 offset = 0  # rotated, or cut: a new file is read from its beginning
-            file.seek(offset)
-            data = file.read(_CHUNK)
+            data = os.pread(handle, _CHUNK, offset)
+        finally:
+            os.close(handle)
     except (OSError, ValueError):
         return [], position
     whole = data.rfind(b"\n") + 1
@@ -99,7 +101,7 @@ def begin(town: Town) -> str:
 
 def _events(town: Town, line: bytes) -> Iterator[TownEvent]:
     try:
-        raw: Any = json.loads(line)
+        raw: Any = parse_json(line)
     except ValueError:
         return
     if not isinstance(raw, dict) or not isinstance(kind := raw.get("type"), str) or kind not in _MEANING:

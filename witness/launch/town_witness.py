@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from witness.clock import SystemClock
+from witness.config.settings import Settings
 from witness.config.town import Town
-from witness.errors import TownLockedError, WitnessError
+from witness.errors import DeclarationError, TownLockedError, WitnessError
 from witness.files import locked, replace_file
 from witness.ipc.background import start_outside
 from witness.ipc.jsonlines import Connection
@@ -30,6 +31,7 @@ _STATUS_SECONDS = 5.0
 # How often it is asked, while the lock is waited for, whether its holder is a daemon.
 _LOCK_STEP_SECONDS = 0.2
 _CLOCK = SystemClock()
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 
 @contextmanager
@@ -106,8 +108,17 @@ def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> Non
         return
     runtime = town.make_runtime()
     argv = [sys.executable, "-P", "-m", "witness.daemon", str(town.root), *(["--linger"] if linger else [])]
-    key_env = trusted_settings(town.root).key_env
-    start_outside(argv, daemon_environ(key_env), runtime / "witness.log", outer)
+    start_outside(argv, _environment(town), runtime / "witness.log", outer)
+
+
+def _environment(town: Town) -> dict[str, str]:
+    """The Witness's environment: without the key, whose variable the settings name."""
+    try:
+        return daemon_environ(trusted_settings(town.root).key_env)
+    except DeclarationError:
+        # A slip in the settings keeps nobody from ending; whatever may be that key stays behind.
+        kept = daemon_environ(Settings().key_env)
+        return {name: value for name, value in kept.items() if not _SECRET.search(name)}
 
 
 def running_witness(town: Town) -> dict[str, Any]:
