@@ -7,10 +7,10 @@ AGENT ?=
 # Without byte code each of the hundreds of processes that the tests start would compile the product anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Many tests wait for processes: three at a time keep two cores busy.
-QUICK := -n 3 --dist worksteal -m 'not real and not e2e and not bench'
+QUICK := -n 3 --dist worksteal -m 'not real and not e2e and not bench and not gastown'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tmux run test coverage check format test-real chaos soak e2e e2e-latest e2e-others record-payloads bench wheel clean
+.PHONY: help setup tmux run test coverage check format test-real chaos soak e2e e2e-latest e2e-others e2e-gastown record-payloads bench wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' Makefile
@@ -77,6 +77,9 @@ record-payloads: setup ## record anew what the real clients give to their hooks,
 e2e-others: setup ## Codex CLI, Gemini CLI and opencode offline (installs them once, from npm)
 	@.ci/need-other-clients
 	@$(PY) -m pytest -q tests/e2e/test_other_clients.py $(ARGS)
+
+e2e-gastown: setup ## the real Gas Town (GASTOWN_BIN=DIR holds its gt, bd, dolt and nq; without them it is skipped)
+	@GASTOWN_BIN='$(subst ','\'',$(or $(GASTOWN_BIN),$(shell .ci/find-gastown)))' $(PY) -m pytest -q -m 'gastown' $(ARGS)
 
 bench: setup ## measure us and our peers in one run
 	@PYTHON=$(PY) .ci/need-peers

@@ -29,6 +29,7 @@ from witness.process import ProcessId
 from witness.process.exits import wait_gone
 from witness.process.table import command_line, is_alive, process_name
 from witness.supervise.rebuild import rebuild
+from witness.tmux import Tmux
 
 
 @pytest.fixture
@@ -496,3 +497,25 @@ def test_a_rig_that_is_added_while_the_witness_runs(town: Town, witness: Witness
     polecats.hook("later/Toast", 'attached_vars: ["sidecars=scope"]')
     assert _patrol(witness) == []
     assert set(_living(witness)) == {"later/Toast"}
+
+
+def test_cron_finds_a_followed_polecat_in_a_tmux_that_lies_elsewhere(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    polecats = Polecats(town, tmp_path / "bin")
+    polecats.tmux = Tmux(town.socket, str(tmp_path))
+    polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_vars: ["sidecars=scope"]')
+    try:
+        with Witness(town, environ={}) as witness:
+            assert _patrol(witness) == []
+            run = _living(witness)["gastown/Toast"].id.run
+        monkeypatch.delenv("TMUX_TMPDIR")
+        with Witness(town, environ={}) as witness:
+            assert _patrol(witness) == []
+            assert _living(witness)["gastown/Toast"].id.run == run
+    finally:
+        polecats.tmux.kill_session("gt-Toast")

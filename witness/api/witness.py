@@ -581,6 +581,9 @@ class Witness:
         """Start the town's Witness in the background, unless one runs."""
         from witness.launch import town_witness
 
+        if self.town.gastown and not self.journal.groups.living():
+            self.town.make_runtime()
+            self.town.remember_tmux()  # its polecats are where Gas Town's tmux is now
         town_witness.start_witness(self.town, self._outer, linger=False)
 
     @_in_turn

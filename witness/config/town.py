@@ -351,6 +351,11 @@ class Town:
         socket = derive_socket(self.root) if given in ("", "default", "auto") else given
         return socket, os.environ.get("TMUX_TMPDIR", "")
 
+    def keep_tmux_place(self) -> None:
+        """Remember where tmux is now, unless that is known: for a polecat that was found there."""
+        if not (self.runtime / _TMUX_PLACE).exists():
+            self.remember_tmux()
+
     def remember_tmux(self) -> None:
         """Remember where tmux is now; for a spawn into a town without living polecats."""
         socket, directory = self._tmux_place_here()

@@ -94,6 +94,8 @@ def adopt(
             variables=dict(declared.variables or {}),
         ),
     )
+    # A patrol by cron knows no TMUX_TMPDIR, and would take a session that it does not find for ended.
+    town.keep_tmux_place()
     record(town, journal, clock, group, sighting.agent, declared.sidecars)
     show_hooks_the_way(town, group, sighting.agent, trusted_settings(town.root, sighting.rig))
     return group.id.run
