@@ -99,14 +99,36 @@ def test_what_gas_towns_other_agents_are_told_is_handed_over(town: Town, tmp_pat
 
 def test_gas_towns_form_for_a_whole_rig(town: Town, tmp_path: Path) -> None:
     toast = _spawn(town, "Toast")
-    real = StandIn(tmp_path / "real")
+    real = StandIn(tmp_path / "real", "sys.exit(int(os.environ.get('REFUSE', '0')))")
     assert _gt(town, "polecat", "nuke", "beads", "--all", real=real).returncode == 0
     assert _alive(toast)
     assert _gt(town, "polecat", "nuke", "gastown", "--all", "--dry-run", real=real).returncode == 0
     assert _alive(toast)
-    assert _gt(town, "polecat", "nuke", "gastown", "--all", real=real).returncode == 0
+    assert _gt(town, "polecat", "nuke", "gastown", "--all", real=real, REFUSE="3").returncode == 3
+    assert _alive(toast), "what the real one has kept is whole"
+    assert _gt(town, "polecat", "nuke", "gastown", "--all", "-f", real=real).returncode == 0
     assert not _alive(toast)
-    assert [call["args"][-1] for call in real.calls] == ["--dry-run", "gastown/Toast"]
+    assert [call["args"][2:] for call in real.calls] == [
+        ["beads", "--all"], ["gastown", "--all", "--dry-run"], ["gastown", "--all"], ["gastown", "--all", "--force"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", ["journal", "rigs"])
+def test_gas_towns_polecats_are_served_whatever_state_we_are_in(town: Town, tmp_path: Path, harm: str) -> None:
+    real = StandIn(tmp_path / "real", "sys.exit(6)")
+    town.make_runtime()
+    if harm == "journal":
+        town.journal_path.write_bytes(b"no database at all" * 100)
+    else:
+        (town.root / "mayor" / "rigs.json").write_text("{")
+    for args in (["polecat", "nuke", "gastown/Toast"], ["polecat", "nuke", "gastown", "--all"], ["done"],
+                 ["nudge", "gastown/Toast", "x"], ["peek", "gastown/Toast"],
+                 ["polecat", "status", "gastown/Toast"]):  # fmt: skip
+        done = _gt(town, *args, real=real)
+        assert (done.returncode, real.calls[-1]["args"]) == (6, args)
+        assert "handed to Gas Town's own" in done.stderr
+    alone = _gt(town, "polecat", "nuke", "gastown/Toast")
+    assert alone.returncode in (1, 2), alone.stderr
 
 
 def test_a_polecat_that_only_gas_town_knows_is_handed_over(town: Town, tmp_path: Path) -> None:

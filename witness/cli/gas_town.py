@@ -50,6 +50,29 @@ def nuke_there(
     return free, refused
 
 
+def nuke_rig_there(
+    town: Town, groups: Sequence[Group], rig: str, *, force: bool, dry_run: bool, quiet: bool
+) -> tuple[list[Group], list[Group], int]:
+    """Let the real ``gt polecat nuke RIG --all`` end all polecats of a rig, whoever has ever observed them.
+
+    Args:
+        town: the town.
+        groups: those of the rig that are on our record.
+        rig: its name.
+        force, dry_run, quiet: as for ``nuke_there``.
+
+    Returns:
+        (those that may be ended: the real one has ended them, or never knew them; those that it kept; its exit code).
+    """
+    real = find_real_gt() if town.gastown else ""
+    if not real:
+        return list(groups), [], 0
+    flags = [flag for flag, given in (("--force", force), ("--dry-run", dry_run)) if given]
+    code = run_real_gt(real, ["polecat", "nuke", rig, "--all", *flags], quiet=quiet)
+    kept = [group for group in groups if code and known_to_gas_town(town, group.id)]
+    return [group for group in groups if group not in kept], kept, code
+
+
 def done_there(town: Town, group: GroupId, args: Sequence[str]) -> int | None:
     """Let the real ``gt done`` submit the work.
 

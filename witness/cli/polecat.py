@@ -10,7 +10,7 @@ import click
 from witness.api import NukeResult, Witness
 from witness.cli.completion import polecats
 from witness.cli.context import ask_for_force, print_json, since_when
-from witness.cli.gas_town import nuke_there
+from witness.cli.gas_town import nuke_rig_there, nuke_there
 from witness.cli.spawn import spawn
 from witness.cli.tables import group_rows, show_groups, write_lines
 from witness.config.town import Town
@@ -78,7 +78,7 @@ def status(name: str, as_json: bool) -> None:
 @click.option("--all", "everybody", is_flag=True, help="Every polecat of the town, or of --rig.")
 @click.option("--rig", default="", help="With --all: only this rig.")
 @click.option("--dry-run", is_flag=True, help="Only say who would be ended.")
-@click.option("--force", is_flag=True, help="From inside another polecat; in a Gas Town: skip the real gt's checks.")
+@click.option("--force", "-f", is_flag=True, help="From another polecat; in a Gas Town: skip its checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force: bool, as_json: bool) -> None:
     """End polecats with all their sidecars and descendants, and prove that nothing survived.
@@ -86,15 +86,18 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
     In a Gas Town the real gt polecat nuke goes first, for each polecat that has a worktree there. What its safety
     checks keep is kept whole.
     """
-    town = Town.find()
-    if everybody and len(names) == 1 and names[0] in town.rigs:
+    town, code = Town.find(), 0
+    if whole_rig := everybody and len(names) == 1 and names[0] in town.rigs:
         rig, names = names[0], ()  # as Gas Town writes it: gt polecat nuke RIG --all
     if bool(names) == everybody:
         raise UsageError("name the polecats to end, or say --all")
     with Witness(town) as witness:
         groups = [witness.find(name) for name in names] or [group for group, _ in witness.polecats(rig)]
         ask_for_force(witness.journal, groups, force=force or dry_run)
-        free, refused = nuke_there(town, groups, force=force, dry_run=dry_run, quiet=as_json)
+        if whole_rig:
+            free, refused, code = nuke_rig_there(town, groups, rig, force=force, dry_run=dry_run, quiet=as_json)
+        else:
+            free, refused = nuke_there(town, groups, force=force, dry_run=dry_run, quiet=as_json)
         nuked = witness.end(free, dry_run=dry_run)
     rows = [each.as_json() for each in nuked]
     if as_json:
@@ -108,8 +111,8 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
             click.echo(f"gt: {row['polecat']}: still alive: {survivor['pid']} {survivor['name']}", err=True)
     for group in refused:
         click.echo(f"gt: {group.id.address}: the real gt refused to nuke it; nothing of it was ended", err=True)
-    if refused or any(row["survivors"] for row in rows):
-        sys.exit(1)
+    if refused or code or any(row["survivors"] for row in rows):
+        sys.exit(code or 1)
 
 
 def _sentence(nuked: NukeResult, row: dict[str, Any], dry_run: bool) -> str:

@@ -14,8 +14,8 @@ from typing import Any, NoReturn, TextIO, cast
 import click
 
 from witness.cli.commands import COMMANDS
-from witness.cli.main import pass_to_real
-from witness.errors import NotFoundError, WitnessError, did_you_mean
+from witness.cli.main import pass_over_a_fault, pass_to_real
+from witness.errors import DeclarationError, JournalError, NotFoundError, WitnessError, did_you_mean
 from witness.version import __version__
 
 
@@ -57,6 +57,9 @@ def run(args: Sequence[str]) -> None:
     except NotFoundError as error:
         if error.what == "polecat":  # Gas Town has agents that are none of ours: mayor, crew, dogs
             pass_to_real(args)
+        _fail(error)
+    except (JournalError, DeclarationError) as error:
+        pass_over_a_fault(args, error)
         _fail(error)
     except WitnessError as error:
         _fail(error)

@@ -63,7 +63,20 @@ class Town:
         Raises:
             TownNotFoundError: there is none.
         """
-        environ = os.environ if environ is None else environ
+        root, why = cls._root(start, os.environ if environ is None else environ)
+        return replace(cls.at(root), why=why)
+
+    @classmethod
+    def around_is_gas_town(cls) -> bool:
+        """Whether the town of the working directory is a Gas Town, in whatever state its files are."""
+        try:
+            return (cls._root(None, os.environ)[0] / "mayor").is_dir()
+        except TownNotFoundError:
+            return False
+
+    @classmethod
+    def _root(cls, start: Path | str | None, environ: Mapping[str, str]) -> tuple[Path, str]:
+        """(root, why) of the town, found as ``find`` says."""
         try:
             begin = Path(start) if start is not None else Path.cwd()
         except FileNotFoundError:  # the working directory was deleted under us
@@ -79,13 +92,13 @@ class Town:
                 standalone = place
         for found, marker in ((primary, "mayor/town.json"), (secondary, "mayor/"), (standalone, STANDALONE_MARKER)):
             if found is not None:
-                return replace(cls.at(found), why=f"{marker} at or above {begin}")
+                return found, f"{marker} at or above {begin}"
         for variable in ("GT_TOWN_ROOT", "GT_ROOT"):
             place_text = environ.get(variable, "")
             if place_text and cls.is_town(Path(place_text)):
-                return replace(cls.at(Path(place_text)), why=f"{variable}, because none stands above {begin}")
+                return Path(place_text), f"{variable}, because none stands above {begin}"
         if found := _of_polecat_at(begin):
-            return replace(cls.at(found), why=f"a polecat of it works in {begin}")
+            return found, f"a polecat of it works in {begin}"
         raise TownNotFoundError(str(begin))
 
     @staticmethod
