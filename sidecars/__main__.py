@@ -40,11 +40,11 @@ def _say_ready() -> None:
 
 
 def _name_process(assignment: object) -> None:
-    from setproctitle import setproctitle
+    from witness.process.title import set_title
 
     name = getattr(assignment, "name", "")
     group = getattr(assignment, "group", None)
-    setproctitle(f"gt-sidecar {group.address if group else ''}/{name}")
+    set_title(f"gt-sidecar {group.address if group else ''}/{name}")
 
 
 if __name__ == "__main__":

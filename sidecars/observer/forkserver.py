@@ -33,6 +33,7 @@ from witness.files import clear_place, make_folder, open_log, open_regular, repl
 from witness.ipc.background import go_to_background
 from witness.ipc.jsonlines import Connection, RequestServer
 from witness.names import MARKER_VARIABLE
+from witness.process.title import keep_title_safe
 
 _SOCKET = "forkserver.sock"
 _IDLE_SECONDS = 60.0
@@ -52,6 +53,7 @@ _NEEDED = (
     "sidecars.observer.watcher",
     "witness.delivery.nudge_queue",
     "witness.events.looker",
+    "witness.process.title",
     "yaml",
 )
 # What those that ask a model import besides: two seconds and 60 MB for each, unless they share it.
@@ -196,11 +198,10 @@ class ForkServer:
 
     def _become_looker(self, root: str, orders: int) -> NoReturn:
         def look() -> int:
-            import setproctitle
-
             from witness.events import looker
+            from witness.process.title import set_title
 
-            setproctitle.setproctitle(f"gt-looker {root}")
+            set_title(f"gt-looker {root}")
             # Ours may lie in the tree: in a town that is a repository itself.
             ours = self._runtime.parent if self._runtime.parent.name == ".runtime" else self._runtime
             return looker.run(root, (os.path.realpath(ours),), orders)
@@ -247,11 +248,10 @@ class ForkServer:
 
     @staticmethod
     def _observe(assignment: str, text: str, marker: str, name: str, ready: int) -> int:
-        import setproctitle
-
         from sidecars.observer.process import run
+        from witness.process.title import set_title
 
-        setproctitle.setproctitle(f"gt-sidecar {marker} {name}")
+        set_title(f"gt-sidecar {marker} {name}")
 
         def tell_ready() -> None:
             if not Path(assignment).exists():
@@ -318,6 +318,7 @@ def main(runtime: Path, *, with_model: bool = False) -> int:
     if isinstance(ready, bool):
         os.close(lock)
         return 0 if ready else 1
+    keep_title_safe("gt-forkserver")
     server = ForkServer(runtime)
     _preload(with_model)
     # Only now: who could connect earlier would wait for the answer as long as all that takes.

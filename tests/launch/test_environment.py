@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ GROUP = GroupId("main", "toast", "r1")
 
 
 def environment_of(town: Town) -> dict[str, str]:
-    return polecat_environment(town, GROUP, "gt-toast", town.root, "GT_WITNESS_API_KEY", 0.1)
+    return polecat_environment(
+        town, GROUP, "gt-toast", town.root, "GT_WITNESS_API_KEY", 0.1, ["claude", "--model", "x"]
+    )
 
 
 def test_the_sidecars_key_and_other_lives_stay_out_of_a_polecat(
@@ -56,3 +59,10 @@ def test_gt_is_ours_in_a_polecat_even_beside_modules_of_the_same_names(tmp_path:
     assert shown.stdout.startswith("gt-witness, version")
     first = Path(environment["PATH"].split(os.pathsep)[0])
     assert [path.name for path in first.iterdir()] == ["gt"]
+
+
+def test_gas_towns_doctor_is_told_which_processes_are_the_agent(tmp_path: Path) -> None:
+    environment = environment_of(Town.init(tmp_path / "town"))
+    assert environment["GT_AGENT"] == "claude"
+    names = environment["GT_PROCESS_NAMES"].split(",")
+    assert {"claude", "node", Path(sys.executable).name} <= set(names)

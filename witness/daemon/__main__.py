@@ -16,6 +16,7 @@ from witness.daemon.loop import Daemon, say
 from witness.errors import TownLockedError, WitnessError
 from witness.ipc.background import go_to_background
 from witness.launch.town_witness import running_witness, stop_witness, town_lock, witness_process
+from witness.process.title import keep_title_safe
 
 # A one-shot patrol that holds the town when we come is over in moments, a stubborn group included.
 _PATROL_SECONDS = 20.0
@@ -43,6 +44,7 @@ def serve(town: Town, *, linger: bool, ready: Callable[[], None] = lambda: None,
         tell: write what happens to standard error.
     """
     os.umask(0o077)  # whatever the Witness writes is the user's alone
+    keep_title_safe("gt-witness")
     if tell:
         take_over(town)
     try:

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -167,10 +168,18 @@ class NudgeQueue:
                     )
                 name = f"{self._next_stamp(names, now):019d}-{secrets.token_hex(4)}{queue_files.SUFFIX}"
                 queue_files.rename(self._path, temporary, name)
+                # Within the lock, so that no drain of ours is told before. A full disk takes this line, not the nudge.
+                if self._is_gas_towns():
+                    with suppress(OSError):
+                        queue_files.log(self._path, queue_files.QUEUED, name, nudge.to_fields())
         except BaseException:
             queue_files.drop(self._path, temporary)
             raise
         return name
+
+    def _is_gas_towns(self) -> bool:
+        """Whether there is a drain that is not ours: <town>/.runtime/nudge_queue/<session> of a Gas Town."""
+        return (self.folder.parent.parent.parent / "mayor").is_dir()
 
     def _make_folder(self) -> None:
         # <town>/.runtime/nudge_queue/<session>: Gas Town makes the upper ones by its own umask.

@@ -37,6 +37,8 @@ LOCK = ".lock"
 DEAD = "dead-letter"
 DONE = "done"
 MALFORMED = "malformed"
+# The stage of a nudge of ours that waits: when it is gone and no line says where to, Gas Town's own drain has it.
+QUEUED = "queued"
 # Dropped nudges that the agent was not told of yet: one byte each.
 DROPPED = ".dropped"
 # What delivery may write around a message (sender, markers), in characters.

@@ -3,6 +3,9 @@
 Hooks write into the queue's ledger, never into the journal. Here the ledger is read on: drained nudges are looked for
 in the session's transcript. One that is not found although the agent has answered since is handed over once more; if
 that is lost too it goes to the dead-letter folder with its reason.
+
+Gas Town's own drain writes no ledger, and deletes before it prints. So a nudge of ours leaves a line when it is queued;
+when it is gone, and no line says where to, that drain has it, and its receipt is looked for like any other.
 """
 
 from __future__ import annotations
@@ -41,13 +44,15 @@ _LONGEST_NAME = 255
 
 @dataclass
 class Receipt:
-    """A drained nudge whose arrival is not proven yet."""
+    """A nudge whose arrival is not proven yet; ``drained`` is 0 for one that waits."""
 
     file: str
     drained: float
     message: str
     transcript: str
     nudge: dict[str, Any]
+    #: When a nudge was queued that Gas Town's own drain may take; 0 for one that ours has handed over.
+    queued: float = 0.0
 
 
 @dataclass
@@ -89,6 +94,7 @@ class _Settlement:
         self._transcript = ""
         self._queue = NudgeQueue(folder, clock, self._was_delivered)
         self._settled = Settled()
+        self._gone: Callable[[Receipt], bool] = lambda _: False
         # What is to be written into the journal, in one transaction.
         self._records: list[Callable[[], object]] = []
 
@@ -97,12 +103,15 @@ class _Settlement:
         state = known or QueueState()
         self._transcript = state.transcript
         self._queue.sweep()
+        # Before the ledger is read: a drain of ours writes its line before the file goes.
+        began, present = self._clock.wall(), self._present()
         ledger = self._folder / queue_files.LEDGER
         if known is None and not ledger.exists():
             return self._settled
         facts, offset = _read_lines(ledger, state.position)
         receipts = [Receipt(**receipt) for receipt in state.receipts]
         if facts or receipts or offset != state.position:
+            self._gone = partial(_is_gone, present, began)
             self._read_on(facts, offset, receipts, last)
         if last:
             self._start_anew(ledger)
@@ -118,7 +127,15 @@ class _Settlement:
             for record in self._records:
                 record()
             self._journal.queues.set(self._folder.name, state)
-        self._settled.open = len(still_open)
+        self._settled.open = sum(receipt.drained > 0 for receipt in still_open)
+
+    def _present(self) -> set[str]:
+        """The nudges that wait or are being handed over, by whomever."""
+        try:
+            names = queue_files.listed(os.fspath(self._folder))
+        except FileNotFoundError:
+            return set()
+        return {name.partition(queue_files.CLAIM)[0] for name in names}
 
     def _start_anew(self, ledger: Path) -> None:
         """All that the ledger says stands in the journal now; the session's next run begins with an empty one."""
@@ -131,7 +148,12 @@ class _Settlement:
 
     def _take_in(self, fact: dict[str, Any], receipts: list[Receipt]) -> None:
         file, stage, reason = fact["file"], fact["stage"], fact.get("reason", "")
-        if stage == "drained":
+        if stage in ("drained", "undelivered"):
+            receipts[:] = [receipt for receipt in receipts if receipt.file != file or receipt.drained]
+        if stage == queue_files.QUEUED:
+            nudge = {key: fact[key] for key in _KEPT if key in fact}
+            receipts.append(Receipt(file, 0.0, fact.get("message", ""), "", nudge, fact["t"] / 1e9))
+        elif stage == "drained":
             self._settled.drained.append(file)
             self._transcript = fact.get("transcript") or self._transcript
             self._stage(fact, "drained")
@@ -152,6 +174,12 @@ class _Settlement:
 
     def _resolve(self, receipt: Receipt, last: bool) -> bool:
         """Whether the receipt is settled."""
+        if not receipt.drained:
+            if not self._gone(receipt):
+                return False
+            receipt.drained, receipt.transcript = self._clock.wall(), self._transcript
+            self._settled.drained.append(receipt.file)
+            self._stage(receipt.nudge, "drained", "taken by Gas Town's own drain")
         found, answered = _look(receipt)
         age = self._clock.wall() - receipt.drained
         if found:
@@ -199,6 +227,11 @@ class _Settlement:
                     message=nudge.get("message", "")[:200], reason=reason,
                 )
             )  # fmt: skip
+
+
+def _is_gone(present: set[str], began: float, receipt: Receipt) -> bool:
+    """Whether a nudge that waited is in the queue no more; what came after the look at the folder is not known yet."""
+    return receipt.file not in present and receipt.queued < began
 
 
 def decision_of(thread_id: str) -> str:
@@ -261,11 +294,17 @@ def _look(receipt: Receipt) -> tuple[bool, bool]:
 
 
 def _gives_to_model(entry: dict[str, Any], receipt: Receipt) -> bool:
-    """Context added by a hook, or a user's message. What a hook printed is written down too; that proves nothing."""
-    kind, role = _inner(entry, "attachment").get("type"), _inner(entry, "payload").get("role")
+    """Context added by a hook, or a user's message. What our hook printed is written down too; that proves nothing.
+
+    Gas Town's drain prints plain text at a prompt, which the client gives to the model as it is.
+    """
+    attachment, role = _inner(entry, "attachment"), _inner(entry, "payload").get("role")
+    kind = attachment.get("type")
     given = kind in _GIVEN_ATTACHMENTS or role in ("user", "developer") or entry.get("type") == "user"
+    printed = kind == "hook_success" and attachment.get("hookEvent") in ("UserPromptSubmit", "SessionStart")
+    given = given or bool(receipt.queued and printed)
     # The same words may have been said an hour ago.
-    return given and (not _time(entry) or _time(entry) > receipt.drained - 5)
+    return given and (not _time(entry) or _time(entry) > (receipt.queued or receipt.drained) - 5)
 
 
 def _is_answer(entry: dict[str, Any]) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from witness.agents.clients import client_for
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.files import make_folder, read_text, replace_file
@@ -20,7 +22,7 @@ MARKER_ROOM = 200
 
 
 def polecat_environment(
-    town: Town, group: GroupId, session: str, workdir: Path, key_env: str, hook_wait: float
+    town: Town, group: GroupId, session: str, workdir: Path, key_env: str, hook_wait: float, agent: Sequence[str]
 ) -> dict[str, str]:
     """A polecat's whole environment: the caller's, Gas Town's, and ours.
 
@@ -31,6 +33,7 @@ def polecat_environment(
         workdir: where it works.
         key_env: name of the variable with the sidecars' API key, which the agent must not see.
         hook_wait: seconds that a hook may wait for rules sidecars.
+        agent: its command.
     """
     environment = filtered_environ()
     environment.pop(key_env, None)
@@ -49,6 +52,7 @@ def polecat_environment(
         "BEADS_AGENT_NAME": group.address,
         "GIT_AUTHOR_NAME": group.polecat,
         "CLAUDECODE": "",
+        **_process_names(agent),
         MARKER_VARIABLE: group.marker,
         "GT_WITNESS_RUNTIME": str(town.runtime),
         "GT_WITNESS_SETTINGS": str(town.run_dir(group.run) / "settings.json"),
@@ -57,6 +61,19 @@ def polecat_environment(
         "GT_WITNESS_HOOK_WAIT": str(round(hook_wait * 1000)),
     }
     return environment
+
+
+def _process_names(agent: Sequence[str]) -> dict[str, str]:
+    """Which processes are the agent, in the words of Gas Town's doctor: it ends a session in which it finds none.
+
+    What it sees first in the pane is our reaper, which is the interpreter that runs us.
+    """
+    program = Path(next((word for word in agent if "=" not in word and not word.startswith("-")), "sh")).name
+    found = shutil.which(program)
+    names = [program, *([Path(os.path.realpath(found)).name] if found else [])]
+    names += [Path(os.path.realpath(sys.executable)).name, Path(sys.executable).name]
+    names += ["node"] if (client := client_for(agent).name) == "claude" else []
+    return {"GT_AGENT": client or program, "GT_PROCESS_NAMES": ",".join(dict.fromkeys(names))}
 
 
 def own_commands(town: Town) -> Path:

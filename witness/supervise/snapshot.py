@@ -31,6 +31,7 @@ from witness.process.table import (
     processor_seconds,
     read_table,
 )
+from witness.process.title import safe_title
 from witness.tmux import Pane, Tmux
 from witness.trust import Pins
 from witness.trust.settings import trusted_settings
@@ -407,6 +408,6 @@ def _strays(group: GroupId, unrecorded: Collection[ProcessId]) -> dict[str, Proc
     strays = {}
     for process in unrecorded:
         words = command_line(process).split()
-        if words[:2] == ["gt-sidecar", group.marker] and len(words) == 3:
+        if words[:2] == ["gt-sidecar", safe_title(group.marker)] and len(words) == 3:
             strays[words[2]] = process
     return strays

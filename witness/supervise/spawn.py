@@ -210,6 +210,7 @@ class Spawner:
             prepared.workdir,
             prepared.settings.key_env,
             prepared.settings.hook_wait,
+            prepared.argv,
         )
         choice = self._choose_channel(prepared, run_dir, environment)
         client_settings: Mapping[str, Any] = session_settings(as_string=choice.channel is Channel.HOOKS_STRING)
