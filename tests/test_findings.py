@@ -158,6 +158,15 @@ FINDINGS = {
         "delivery/test_nudge_queue_killed.py::test_each_nudge_is_delivered_once_and_in_order",
         "supervise/test_plan_histories.py::test_histories",
     ],
+    "D9-no-memory-vanishes": [
+        "memory/test_archive.py::test_an_import_beyond_the_cap_says_so_and_loses_nothing",
+        "memory/test_archive.py::test_a_foreign_file_of_thousands_keeps_them_all",
+        "memory/test_archive.py::test_each_drop_is_a_line_that_says_why",
+    ],
+    "D10-a-conflict-is-no-empty-memory": [
+        "memory/test_versions.py::test_a_file_with_conflict_marks_is_neither_empty_nor_written_over",
+        "memory/test_versions.py::test_a_merge_in_git_joins_two_branches",
+    ],
     "V2-the-demo-shows-the-scripted-agent-whatever-is-set": [
         "cli/test_demo.py::test_a_key_and_a_client_do_not_change_what_it_shows",
         "cli/test_demo.py::test_the_real_clients_question_about_the_demos_folder_is_answered",

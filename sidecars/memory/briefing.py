@@ -253,10 +253,13 @@ def _stemmer() -> Any:
 
 def matching(sidecar: Sidecar, query: str) -> tuple[Memory, ...]:
     """The memories that hold every word of a query, in any form of case and plural."""
+    return tuple(each for each in sidecar.memories if is_about(each, query))
+
+
+def is_about(memory: Memory, query: str) -> bool:
+    """Whether a memory holds every word of a query; an empty one asks for nothing."""
     asked = _stems(query)
-    if not asked:
-        return ()
-    return tuple(each for each in sidecar.memories if asked <= _stems(f"{each.content} {' '.join(each.tags)}"))
+    return bool(asked) and asked <= _stems(f"{memory.content} {' '.join(memory.tags)}")
 
 
 # Where a memory came from, and why it ranks where it does.

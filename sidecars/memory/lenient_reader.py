@@ -6,6 +6,7 @@ are filled in silence; whatever had to be changed is told, so that the store can
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -25,7 +26,6 @@ from sidecars.memory.record import (
     Memory,
     Session,
     Sidecar,
-    new_id,
     one_line,
 )
 
@@ -162,16 +162,17 @@ def _with_own_ids(memories: list[Memory], repairs: list[str]) -> tuple[Memory, .
     for index, memory in enumerate(memories):
         if memory.id and memory.id in seen:
             repairs.append(f"memories[{index}].id: {memory.id} stands twice, given a new one")
-        own = memory if memory.id and memory.id not in seen else replace(memory, id=_fresh(seen))
+        own = memory if memory.id and memory.id not in seen else replace(memory, id=_fresh(memory.content, seen))
         seen.add(own.id)
         result.append(own)
     return tuple(result)
 
 
-def _fresh(seen: set[str]) -> str:
-    while (made := new_id()) in seen:
-        pass
-    return made
+def _fresh(content: str, seen: set[str]) -> str:
+    # The same whenever and wherever the file is read: an id that was shown can be named, and two branches of one file
+    # give a memory that came without an id the same one.
+    made = hashlib.sha256(content.encode()).hexdigest()
+    return next(each for at in range(len(made) - 8) if (each := made[at : at + 8]) not in seen)
 
 
 def _read_decision(item: Any, where: str, repairs: list[str]) -> DecisionEntry | None:

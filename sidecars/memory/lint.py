@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sidecars.memory.join import has_conflict_marks
 from sidecars.memory.lenient_reader import parse
 from sidecars.memory.operations import MEMORY_CAP
 from sidecars.memory.record import (
@@ -54,6 +55,8 @@ def lint(data: bytes, file: str, agent: str = "") -> Findings:
         file: how it is named in the findings.
         agent: whose file it should be, empty when that is not known.
     """
+    if has_conflict_marks(data):
+        return Findings((Problem("has conflict marks of git: 'gt memory merge' joins both sides", file),), ())
     try:
         raw = parse(data)
     except ValueError as error:

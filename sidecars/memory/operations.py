@@ -5,7 +5,8 @@ The numbers are those of MDAN's memory protocol.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sidecars.memory.lenient_reader import read_memory
@@ -14,6 +15,7 @@ from sidecars.memory.record import (
     CONTENT_TARGET,
     MEMORY_TYPES,
     Applied,
+    Dropped,
     Entry,
     Memory,
     RuleError,
@@ -65,11 +67,12 @@ def add(sidecar: Sidecar, entry: Entry) -> Applied:
     )
     sessions = {**sidecar.books.sessions, entry.session: replace(session, new=session.new + 1)}
     sidecar = replace(sidecar, books=replace(sidecar.books, sessions=sessions))
-    kept = capped((*sidecar.memories, memory), newest={memory.id, *_ids_of_session(sidecar, entry.session)})
+    sidecar = replace(sidecar, memories=(*sidecar.memories, memory))
+    sidecar = capped(sidecar, {memory.id, *_ids_of_session(sidecar, entry.session)}, entry.at)
     note = "remembered"
     if len(content) > CONTENT_TARGET:
         note += f" ({len(content)} characters: {CONTENT_TARGET} are the aim)"
-    return Applied(replace(sidecar, memories=kept), note, memory)
+    return Applied(sidecar, note, memory)
 
 
 def _checked(entry: Entry) -> tuple[str, str, str, str, tuple[str, ...]]:
@@ -114,22 +117,38 @@ def refuse_secrets(*texts: str) -> None:
             raise RuleError(f"this looks like a secret ({kind}): say where it is kept, not what it is")
 
 
-def capped(memories: tuple[Memory, ...], newest: set[str]) -> tuple[Memory, ...]:
+def capped(sidecar: Sidecar, newest: Collection[str], at: str) -> Sidecar:
     """At most ``MEMORY_CAP`` memories: the least confident go, the older of two equals first, the newest never.
 
     Args:
-        memories: in the order of the file.
+        sidecar: the memory; what goes is in its ``dropped`` afterwards.
         newest: ids that are safe.
+        at: ISO date.
     """
+    memories = sidecar.memories
     surplus = len(memories) - MEMORY_CAP
     if surplus <= 0:
-        return memories
+        return sidecar
     order = sorted(
         (index for index, memory in enumerate(memories) if memory.id not in newest),
         key=lambda index: (memories[index].confidence, memories[index].last_reinforced_session, index),
     )
-    gone = set(order[:surplus])
-    return tuple(memory for index, memory in enumerate(memories) if index not in gone)
+    gone = {memories[index].id for index in order[:surplus]}
+    return without(sidecar, gone, f"beyond the {MEMORY_CAP} that are kept", at)
+
+
+def without(sidecar: Sidecar, ids: Collection[str], why: str, at: str) -> Sidecar:
+    """The memory without some of its memories, which go into the archive.
+
+    Args:
+        sidecar: the memory.
+        ids: of those that go.
+        why: in a few words.
+        at: ISO date.
+    """
+    gone = tuple(Dropped(memory, why, at) for memory in sidecar.memories if memory.id in ids)
+    kept = tuple(memory for memory in sidecar.memories if memory.id not in ids)
+    return replace(sidecar, memories=kept, dropped=(*sidecar.dropped, *gone))
 
 
 def _ids_of_session(sidecar: Sidecar, session: str) -> set[str]:
@@ -175,7 +194,9 @@ def forget(sidecar: Sidecar, entry: Entry) -> Applied:
     books = sidecar.books
     if gone and not entry.data.get("purge"):
         batch = tuple(memory_to_json(memory) for memory in gone)
-        books = replace(books, forgotten=(*books.forgotten, batch)[-UNDO_KEPT:])
+        batches = (*books.forgotten, batch)
+        books = replace(books, forgotten=batches[-UNDO_KEPT:])
+        sidecar = _archived(sidecar, batches[:-UNDO_KEPT], entry.at)
     for memory in gone:
         session = books.sessions.get(memory.source_session)
         if session is not None and session.is_open:
@@ -186,40 +207,91 @@ def forget(sidecar: Sidecar, entry: Entry) -> Applied:
     return Applied(replace(sidecar, memories=kept, books=books), f"{len(gone)} forgotten")
 
 
+def _archived(sidecar: Sidecar, batches: Iterable[Iterable[Any]], at: str) -> Sidecar:
+    # What --undo can no longer bring back was never purged: it can still be restored.
+    read = (read_memory(raw, "", sidecar.sessions_participated, at, []) for batch in batches for raw in batch)
+    gone = tuple(Dropped(memory, "forgotten", at) for memory in read if memory is not None)
+    return replace(sidecar, dropped=(*sidecar.dropped, *gone))
+
+
 def restore(sidecar: Sidecar, entry: Entry) -> Applied:
-    """Bring back what was forgotten last."""
+    """Bring back what was forgotten last, or the memories from the archive that the entry holds."""
+    if given := entry.data.get("memories"):
+        merged, taken = merge_memories(sidecar, given, entry, safe=True)
+        return Applied(merged, f"{taken.new + taken.known} restored")
     if not sidecar.books.forgotten:
         raise RuleError("nothing was forgotten that could be brought back")
     back = sidecar.books.forgotten[-1]
     sidecar = replace(sidecar, books=replace(sidecar.books, forgotten=sidecar.books.forgotten[:-1]))
-    merged, count = merge_memories(sidecar, back, entry)
-    return Applied(merged, f"{count} brought back")
+    merged, taken = merge_memories(sidecar, back, entry, safe=True)
+    return Applied(merged, f"{taken.new + taken.known} brought back")
 
 
-def merge_memories(sidecar: Sidecar, given: Any, entry: Entry) -> tuple[Sidecar, int]:
+@dataclass(slots=True)
+class Taken:
+    """What became of memories that were written elsewhere.
+
+    Args:
+        new: how many stand in the memory that did not before.
+        known: how many were known already.
+        archived: how many went into the archive, as there are too many.
+        left_out: one line for each that was not taken at all.
+        cut: one line for each that was changed to fit.
+    """
+
+    new: int = 0
+    known: int = 0
+    archived: int = 0
+    left_out: list[str] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
+
+    def told(self) -> str:
+        """In words, one line."""
+        parts = [f"{self.new + self.known + self.archived} taken in, {self.new} of them new"]
+        if self.archived:
+            parts.append(f"{self.archived} in the archive, as {MEMORY_CAP} are kept")
+        if self.left_out:
+            parts.append(f"{len(self.left_out)} left out")
+        return ", ".join(parts)
+
+
+def merge_memories(sidecar: Sidecar, given: Any, entry: Entry, *, safe: bool = False) -> tuple[Sidecar, Taken]:
     """Take in memories that were written elsewhere; the cap holds, the five a session do not.
 
     Args:
         sidecar: the memory that takes them in.
         given: the memories as JSON; what cannot be read or holds a secret is left out.
         entry: the journal entry that brings them.
+        safe: whether they stay whatever their confidence; as many of them as there may be memories at all.
 
     Returns:
-        The memory, and how many were taken in.
+        The memory, and what became of each.
     """
-    memories, newest, count = list(sidecar.memories), set(), 0
-    for raw in given:
-        memory = read_memory(raw, "", sidecar.sessions_participated, entry.at, [])
-        if memory is None or find_secret(memory.content) or find_secret(memory.evidence):
+    memories, taken, fresh = list(sidecar.memories), Taken(), list[str]()
+    places = {sameness(each.content): index for index, each in enumerate(memories)}
+    ids = {each.id for each in memories}
+    for number, raw in enumerate(given, start=1):
+        repairs: list[str] = []
+        memory = read_memory(raw, f"memory {number}", sidecar.sessions_participated, entry.at, repairs)
+        if memory is None or (kind := find_secret(f"{memory.content}\n{memory.evidence}")):
+            taken.left_out.append(repairs[-1] if memory is None else f"memory {number}: holds a secret ({kind})")
             continue
-        count += 1
-        index = next((i for i, each in enumerate(memories) if sameness(each.content) == sameness(memory.content)), -1)
+        taken.cut += repairs
+        index = places.get(sameness(memory.content), -1)
         if index >= 0:
             same = memories[index]
             memories[index] = replace(same, confidence=max(same.confidence, memory.confidence))
+            taken.known += 1
             continue
-        taken = {each.id for each in memories}
-        own = memory.id if memory.id and memory.id not in taken else f"{entry.id[:6]}{count:02x}"
-        memories.append(replace(memory, id=own, last_reinforced_session=sidecar.sessions_participated))
-        newest.add(own)
-    return replace(sidecar, memories=capped(tuple(memories), newest)), count
+        own = memory.id if memory.id and memory.id not in ids else f"{entry.id[:6]}{number:02x}"
+        memory = replace(memory, id=own, last_reinforced_session=sidecar.sessions_participated)
+        places[sameness(memory.content)] = len(memories)
+        memories.append(memory)
+        ids.add(own)
+        fresh.append(own)
+    before = len(sidecar.dropped)
+    kept = set(fresh[:MEMORY_CAP]) if safe else _ids_of_session(sidecar, entry.session)
+    sidecar = capped(replace(sidecar, memories=tuple(memories)), kept, entry.at)
+    gone = {each.memory.id for each in sidecar.dropped[before:]}
+    taken.new, taken.archived = len(set(fresh) - gone), len(gone)
+    return sidecar, taken

@@ -64,6 +64,11 @@ class Place:
         return self.folder / f"{self.agent}.journal.jsonl"
 
     @property
+    def archive(self) -> Path:
+        """What the memory no longer holds; see ``sidecars.memory.archive``."""
+        return self.folder / f"{self.agent}.archive.jsonl"
+
+    @property
     def refused(self) -> Path:
         """Journal entries that no longer fitted when they were folded, with the reason."""
         return self.folder / f"{self.agent}.refused.jsonl"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import NAMESPACE_OID, uuid5
 
-from sidecars.memory.operations import add, forget, merge_memories, refuse_secrets, restore, use
+from sidecars.memory.operations import add, forget, merge_memories, refuse_secrets, restore, use, without
 from sidecars.memory.paths import is_agent
 from sidecars.memory.record import (
     CONTENT_LIMIT,
@@ -120,7 +120,7 @@ def _close(sidecar: Sidecar, entry: Entry) -> Applied:
 def _ended(sidecar: Sidecar, name: str, at: str, *, crashed: bool = False) -> Sidecar:
     ended = replace(sidecar.books.sessions[name], closed_at=at, crashed=crashed)
     sidecar = _with_sessions(sidecar, {**sidecar.books.sessions, name: ended})
-    return _decayed(replace(sidecar, sessions_participated=sidecar.sessions_participated + 1))
+    return _decayed(replace(sidecar, sessions_participated=sidecar.sessions_participated + 1), at)
 
 
 def _with_sessions(sidecar: Sidecar, sessions: Mapping[str, Session]) -> Sidecar:
@@ -130,15 +130,15 @@ def _with_sessions(sidecar: Sidecar, sessions: Mapping[str, Session]) -> Sidecar
     return replace(sidecar, books=replace(sidecar.books, sessions=kept))
 
 
-def _decayed(sidecar: Sidecar) -> Sidecar:
-    kept = []
+def _decayed(sidecar: Sidecar, at: str) -> Sidecar:
+    memories = []
     for memory in sidecar.memories:
         idle = sidecar.sessions_participated - memory.last_reinforced_session
         if idle > DECAY_AFTER:
             memory = replace(memory, confidence=max(0.0, round(memory.confidence - DECAY_STEP, 4)))  # noqa: PLW2901
-        if memory.confidence >= FORGOTTEN_UNDER:
-            kept.append(memory)
-    return replace(sidecar, memories=tuple(kept))
+        memories.append(memory)
+    faded = {memory.id for memory in memories if memory.confidence < FORGOTTEN_UNDER}
+    return without(replace(sidecar, memories=tuple(memories)), faded, f"faded under {FORGOTTEN_UNDER:g}", at)
 
 
 def _relate(sidecar: Sidecar, entry: Entry) -> Applied:
@@ -170,15 +170,14 @@ def _decide(sidecar: Sidecar, entry: Entry) -> Applied:
 
 
 def _merge(sidecar: Sidecar, entry: Entry) -> Applied:
-    before = len(sidecar.memories)
-    sidecar, count = merge_memories(sidecar, entry.data.get("memories") or (), entry)
+    sidecar, taken = merge_memories(sidecar, entry.data.get("memories") or (), entry)
     for kind in RELATIONSHIPS:
         names = (one_line(str(name)) for name in (entry.data.get("relationships") or {}).get(kind) or ())
         present = tuple(dict.fromkeys((*sidecar.relationships[kind], *filter(None, names))))
         sidecar = replace(sidecar, relationships={**sidecar.relationships, kind: present})
     for decision in entry.data.get("decision_history") or ():
         sidecar = _decide(sidecar, replace(entry, data=decision)).sidecar
-    return Applied(sidecar, f"{count} taken in, {len(sidecar.memories) - before} of them new")
+    return Applied(sidecar, taken.told(), refused=(*taken.left_out, *taken.cut))
 
 
 OPERATIONS: Mapping[str, Callable[[Sidecar, Entry], Applied]] = {

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 from witness.errors import UsageError
 from witness.files import parse_json, typed
@@ -117,8 +116,28 @@ class Bookkeeping:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """A memory that no longer stands in the file; it goes into the archive.
+
+    Args:
+        memory: as it stood.
+        why: in a few words.
+        at: ISO date.
+    """
+
+    memory: Memory
+    why: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sidecar:
-    """Everything that one agent remembers."""
+    """Everything that one agent remembers.
+
+    Args:
+        dropped: what the entries applied since the file was read have dropped. No part of the file: the fold takes it
+            into the archive.
+    """
 
     agent: str
     display_name: str
@@ -130,6 +149,7 @@ class Sidecar:
     decision_history: tuple[DecisionEntry, ...] = ()
     books: Bookkeeping = field(default_factory=Bookkeeping)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    dropped: tuple[Dropped, ...] = ()
 
 
 def iso(seconds: float) -> str:
@@ -137,13 +157,10 @@ def iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def new_id() -> str:
-    """A fresh id of a memory."""
-    return uuid4().hex[:8]
-
-
 def one_line(text: str) -> str:
     """The text in normal form on one line, without control and direction characters."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
     spaced = "".join(" " if char.isspace() else char for char in unicodedata.normalize("NFC", text))
     return " ".join("".join(char for char in spaced if _is_shown(char)).split())
 

@@ -11,19 +11,24 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from sidecars.memory.archive import of_lines, to_lines
+from sidecars.memory.briefing import is_about
+from sidecars.memory.join import has_conflict_marks
 from sidecars.memory.lenient_reader import Reading, parse, read_sidecar
 from sidecars.memory.paths import SUFFIX, Place, is_agent, place_of, sidecars_folder
 from sidecars.memory.protocol import apply, replay
 from sidecars.memory.record import (
     Applied,
+    Dropped,
     Entry,
+    Memory,
     Refused,
     Sidecar,
     dump,
@@ -32,7 +37,9 @@ from sidecars.memory.record import (
     entry_to_line,
     iso,
     one_line,
+    sameness,
 )
+from sidecars.memory.versions import joined_conflict
 from witness import files
 from witness.clock import Clock, SystemClock
 from witness.errors import WitnessError
@@ -123,8 +130,8 @@ def _attempts(path: Path, clock: Clock, wait: float) -> Iterator[int]:
 
 _log = logging.getLogger(__name__)
 
-# A memory file holds at most 50 short lines; what is larger than this is none.
-_SIZE_LIMIT = 4 * 1024 * 1024
+# We keep 50 short lines; foreign files of thousands are read too. What is larger than this is no memory.
+SIZE_LIMIT = 64 * 1024 * 1024
 _LONGEST_SESSION = 128
 
 
@@ -134,6 +141,14 @@ class MemoryFileError(WitnessError):
     def __init__(self, path: Path, error: OSError) -> None:
         self.path = path
         super().__init__(f"{path}: {error.strerror or error}")
+
+
+class MemoryConflictError(WitnessError):
+    """git has left both sides of a merge in a memory's file. It is neither read nor written until they are joined."""
+
+    def __init__(self, path: Path, agent: str) -> None:
+        self.path = path
+        super().__init__(f"{path} has conflict marks of git: 'gt memory merge {agent}' joins both sides")
 
 
 class MemoryStore:
@@ -181,6 +196,7 @@ class MemoryStore:
 
         Raises:
             MemoryFileError: the file cannot be read. A corrupt one is no error: see ``change``.
+            MemoryConflictError: git has left conflict marks in it.
         """
         place = self.place(agent)
         # The journal first: an entry that is folded between the two reads is then seen twice and counted once.
@@ -204,7 +220,7 @@ class MemoryStore:
         Raises:
             RuleError: it breaks a rule; nothing was written.
             NotFoundError: it names a memory that is not there.
-            MemoryBusyError, MemoryFileError: nothing was written.
+            MemoryBusyError, MemoryFileError, MemoryConflictError: nothing was written.
         """
         place = self.place(agent)
         entry = Entry(uuid4().hex, self.now, one_line(session)[:_LONGEST_SESSION] or "unknown", op, dict(data or {}))
@@ -222,7 +238,7 @@ class MemoryStore:
         """Put the journal into the memory file; makes the file when there is none.
 
         Raises:
-            MemoryBusyError, MemoryFileError: the journal stands as it was.
+            MemoryBusyError, MemoryFileError, MemoryConflictError: the journal stands as it was.
         """
         place = self.place(agent)
         try:
@@ -246,10 +262,84 @@ class MemoryStore:
             self._keep_original(place, reading.repairs)
         _keep_refused(place, refused)
         folded = replace(folded, books=replace(folded.books, applied=tuple(entry.id for entry in entries)))
+        if folded.dropped:
+            # Before the file: a crash in between leaves them in both places and never in none.
+            _append(place.archive, to_lines(folded.dropped))
+            _tell_dropped(place.agent, folded.dropped)
         replace_file(place.file, dump(folded))
         # Only now may the journal go. If this is as far as we come, the file says that it holds the entries.
         place.journal.unlink(missing_ok=True)
         return folded
+
+    def join_conflict(self, agent: str) -> Path | None:
+        """Join both sides of a file that git has left with conflict marks; the file is kept beside as it was.
+
+        Returns:
+            Where it is kept; None when there are no marks.
+
+        Raises:
+            MemoryFileError: a side is no memory, or a file cannot be written. All stands as it was.
+        """
+        place = self.place(agent)
+        try:
+            with (
+                locked(place.lock, self._wait) as held,
+                foreign_locked(place.foreign_lock, held, self._clock, self._wait),
+            ):
+                data = _read(place.file)
+                if not has_conflict_marks(data):
+                    return None
+                try:
+                    joined = joined_conflict(data, agent, self.now)
+                except ValueError as error:
+                    raise OSError(22, f"the sides cannot be joined ({error}): mend it by hand") from error
+                aside = _unused(place.aside("conflict", self.now))
+                replace_file(aside, data)
+                replace_file(place.file, joined)
+        except OSError as error:
+            raise MemoryFileError(place.file, error) from error
+        return aside
+
+    # -- the archive ----------------------------------------------------------------------------------------------
+
+    def archived(self, agent: str, query: str = "") -> tuple[Dropped, ...]:
+        """What the agent's memory no longer holds, the oldest first.
+
+        Args:
+            agent: whose.
+            query: words that each of them holds; all of them when empty.
+
+        Raises:
+            MemoryFileError, MemoryConflictError: a file cannot be read.
+        """
+        memory = self.read(agent)
+        live = {sameness(each.content) for each in memory.memories}
+        kept = of_lines(_read(self.place(agent).archive) + to_lines(memory.dropped), live)
+        return tuple(each for each in kept if is_about(each.memory, query)) if query else kept
+
+    def purge_archive(self, agent: str, gone: Collection[Memory]) -> int:
+        """Take memories out of the archive for good.
+
+        Args:
+            agent: whose.
+            gone: the memories; what has the id or says the same as one of them goes.
+
+        Returns:
+            How many lines went.
+        """
+        place = self.place(agent)
+        ids, said = {each.id for each in gone}, {sameness(each.content) for each in gone}
+        try:
+            with locked(place.lock, self._wait):
+                known = of_lines(_read(place.archive))
+                kept = [
+                    each for each in known if each.memory.id not in ids and sameness(each.memory.content) not in said
+                ]
+                if len(kept) < len(known):
+                    replace_file(place.archive, to_lines(kept))
+        except OSError as error:
+            raise MemoryFileError(place.archive, error) from error
+        return len(known) - len(kept)
 
     # -- files --------------------------------------------------------------------------------------------------
 
@@ -257,6 +347,8 @@ class MemoryStore:
         data = _read(place.file)
         if not data and not place.file.exists():
             return Reading(empty_sidecar(place.agent, self.now), ())
+        if has_conflict_marks(data):
+            raise MemoryConflictError(place.file, place.agent)
         return read_sidecar(parse(data), place.agent, self.now)
 
     def _set_corrupt_aside(self, place: Place) -> None:
@@ -301,11 +393,25 @@ def _make_folder(folder: Path) -> None:
 def _read(path: Path) -> bytes:
     try:
         check_within(path.parent)
-        return read_from(path, 0, _SIZE_LIMIT + 1, owners=())
+        data = read_from(path, 0, SIZE_LIMIT + 1, owners=())
+        if len(data) > SIZE_LIMIT:
+            # Cut off it would read as corrupt, and be set aside.
+            raise OSError(27, f"larger than {SIZE_LIMIT >> 20} MiB, which is no memory")
+        return data
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise MemoryFileError(path, error) from error
+
+
+_MOST_TOLD = 5
+
+
+def _tell_dropped(agent: str, dropped: tuple[Dropped, ...]) -> None:
+    for each in dropped[:_MOST_TOLD]:
+        _log.warning("%s: to the archive, %s: %s %s", agent, each.why, each.memory.id, each.memory.content)
+    if (more := len(dropped) - _MOST_TOLD) > 0:
+        _log.warning("%s: %d more to the archive: 'gt memory show %s --archive'", agent, more, agent)
 
 
 def _append(path: Path, line: bytes) -> None:

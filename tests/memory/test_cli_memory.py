@@ -4,42 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from tests.memory.cli import Cli, Ran
 from tests.memory.files import MDAN, TEMPLATE, write
-from witness.cli import main
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Cli:
-    """The command line, run in this process in a project of its own."""
-
-    def __init__(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.project = project
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> Ran:
-        try:
-            main(["memory", *arguments])
-            code = 0
-        except SystemExit as error:
-            code = int(error.code or 0)
-        return Ran(code, *self._capsys.readouterr())
-
-
-@pytest.fixture
-def gt(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    return Cli(tmp_path, capsys)
 
 
 def _add(gt: Cli, content: str, *options: str) -> str:

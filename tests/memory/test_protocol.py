@@ -130,7 +130,9 @@ def test_all_that_this_session_added_is_safe() -> None:
 @given(st.lists(st.floats(0, 1), max_size=70), st.sets(st.integers(0, 69), max_size=5))
 def test_the_cap_keeps_the_most_confident_of_the_rest(confidences: list[float], newest: set[int]) -> None:
     memories = tuple(Memory(str(i), "context", str(i), "s", c, _NOW, 0) for i, c in enumerate(confidences))
-    kept = capped(memories, {str(i) for i in newest})
+    after = capped(replace(_new(), memories=memories), {str(i) for i in newest}, _NOW)
+    kept = after.memories
+    assert sorted(int(each.id) for each in (*kept, *(drop.memory for drop in after.dropped))) == [*range(len(memories))]
     assert len(kept) == min(len(memories), MEMORY_CAP)
     gone = [memory for memory in memories if memory not in kept]
     assert not any(int(memory.id) in newest for memory in gone)

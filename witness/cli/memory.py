@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witness.cli import memory_admin as people
+from witness.cli import memory_versions as versions
 from witness.cli.completion import memories
 from witness.cli.context import open_journal, print_json
 from witness.cli.memory_options import (
@@ -232,9 +233,12 @@ for _command in (
     people.list_agents,
     people.show,
     people.forget,
+    people.restore,
     people.export,
     people.import_file,
     people.explain,
     people.lint,
+    versions.merge,
+    versions.git_setup,
 ):
     memory.add_command(_command)

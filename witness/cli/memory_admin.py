@@ -16,7 +16,8 @@ from witness.errors import DeclarationError, NotFoundError, Problem, UsageError
 from witness.files import read_project
 
 if TYPE_CHECKING:
-    from sidecars.memory.record import Memory
+    from sidecars.memory.record import Memory, Sidecar
+    from sidecars.memory.store import MemoryStore
 
 
 @click.command("list")
@@ -24,10 +25,16 @@ if TYPE_CHECKING:
 @json_option
 def list_agents(project: Path | None, as_json: bool) -> None:
     """Who has a memory in this project."""
+    from sidecars.memory.store import MemoryConflictError
+
     store = open_store(project)
     rows = []
     for agent in store.agents():
-        sidecar = store.read(agent)
+        try:
+            sidecar = store.read(agent)
+        except MemoryConflictError as error:
+            click.echo(str(error), err=True)
+            continue
         rows.append(
             {
                 "agent": agent,
@@ -45,14 +52,22 @@ def list_agents(project: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("agent", shell_complete=memories)
+@click.option("--archive", is_flag=True, help="What the memory no longer holds, and why.")
+@click.option("--query", default="", help="With --archive: only what holds all these words.")
 @project_option
 @json_option
-def show(agent: str, project: Path | None, as_json: bool) -> None:
+def show(*, agent: str, archive: bool, query: str, project: Path | None, as_json: bool) -> None:
     """Print AGENT's memory as a table."""
     from sidecars.memory.briefing import rank
     from sidecars.memory.record import RELATIONSHIPS, sidecar_to_json
 
-    sidecar = known(open_store(project), agent)
+    if query and not archive:
+        raise UsageError("--query looks through the archive: say --archive with it")
+    store = open_store(project)
+    sidecar = known(store, agent)
+    if archive:
+        _show_archive(store, agent, query, as_json=as_json)
+        return
     if as_json:
         print_json(sidecar_to_json(sidecar))
         return
@@ -66,6 +81,18 @@ def show(agent: str, project: Path | None, as_json: bool) -> None:
         ("decision", "role", "outcome", "position"),
         [[entry.dr_id, entry.role, entry.outcome, entry.position] for entry in sidecar.decision_history],
     )
+
+
+def _show_archive(store: MemoryStore, agent: str, query: str, *, as_json: bool) -> None:
+    from sidecars.memory.archive import view
+
+    found = store.archived(agent, query)
+    if as_json:
+        print_json([view(each) for each in found])
+        return
+    rows = [[each.memory.id, each.memory.type, each.memory.content, each.why, each.at[:10]] for each in found]
+    _table(("id", "type", "content", "why", "since"), rows)
+    click.echo(f"{len(found)} in the archive: 'gt memory restore {agent} ID' brings one back", err=True)
 
 
 def _memory_row(memory: Memory) -> list[str]:
@@ -106,21 +133,68 @@ def forget(
     store = open_store(project)
     sidecar = known(store, agent)
     name = which_session(store, agent, session).name
+    gone: list[Memory] = []
     if undo:
-        note, gone = store.change(agent, "restore", name).note, tuple[str, ...]()
+        note = store.change(agent, "restore", name).note
     else:
-        chosen = ids or tuple(memory.id for memory in matching(sidecar, query))
-        if not chosen:
+        archived = _of_archive(store, agent, sidecar, ids, query) if purge else []
+        live = [each for each in ids if all(each != other.id for other in archived)]
+        chosen = [find_memory(sidecar, each) for each in live] if ids else list(matching(sidecar, query))
+        gone = [*chosen, *archived]
+        if not gone:
             raise NotFoundError("memory", query, f"'gt memory show {agent}' lists them all")
-        note = store.change(agent, "forget", name, {"ids": list(chosen), "purge": purge}).note
-        gone = chosen
+        data = {"ids": [each.id for each in chosen], "purge": purge}
+        note = store.change(agent, "forget", name, data).note
+        if archived:
+            note += f", {len(archived)} taken out of the archive"
     # At once: what somebody wants forgotten should not stand in a file until the session ends.
     store.fold(agent)
+    if purge:
+        store.purge_archive(agent, gone)
     if as_json:
-        print_json({"agent": agent, "forgotten": list(gone), "note": note})
+        print_json({"agent": agent, "forgotten": [each.id for each in gone], "note": note})
     else:
-        for each in (find_memory(sidecar, given) for given in gone):
+        for each in gone:
             click.echo(f"forgot {each.id} {each.content}", err=True)
+        click.echo(note)
+
+
+def _of_archive(store: MemoryStore, agent: str, sidecar: Sidecar, ids: tuple[str, ...], query: str) -> list[Memory]:
+    """What of the archive is meant: by its full id where no living memory has it, or by the query."""
+    living = {memory.id for memory in sidecar.memories}
+    found = store.archived(agent, query)
+    return [each.memory for each in found if query or (each.memory.id in ids and each.memory.id not in living)]
+
+
+@click.command()
+@click.argument("agent", shell_complete=memories)
+@click.argument("ids", nargs=-1)
+@click.option("--query", default="", help="Restore every archived memory that holds all these words.")
+@session_option
+@project_option
+@json_option
+def restore(*, agent: str, ids: tuple[str, ...], query: str, session: str, project: Path | None, as_json: bool) -> None:
+    """Bring memories IDS back from the archive, or those that --query finds."""
+    from sidecars.memory.archive import find
+    from sidecars.memory.operations import MEMORY_CAP
+    from sidecars.memory.record import memory_to_json
+
+    if bool(ids) == bool(query):
+        raise UsageError("say which memories to restore: their ids, or --query")
+    store = open_store(project)
+    known(store, agent)
+    archive = store.archived(agent, query)
+    chosen = [each.memory for each in (archive if query else (find(archive, given) for given in ids))]
+    if not chosen:
+        raise NotFoundError("memory in the archive", query, f"'gt memory show {agent} --archive' lists them all")
+    if len(chosen) > MEMORY_CAP:
+        raise UsageError(f"{len(chosen)} were found, and {MEMORY_CAP} are kept in all: say more exactly which")
+    data = {"memories": [memory_to_json(each) for each in chosen]}
+    note = store.change(agent, "restore", which_session(store, agent, session).name, data).note
+    store.fold(agent)
+    if as_json:
+        print_json({"agent": agent, "restored": [each.id for each in chosen], "note": note})
+    else:
         click.echo(note)
 
 
@@ -157,9 +231,11 @@ def import_file(agent: str, file: Path, session: str, project: Path | None) -> N
         data = read_import(read_project(file))
     except ValueError as error:
         raise UsageError(f"{file}: {error}") from error
-    note = store.change(agent, "merge", which_session(store, agent, session).name, data).note
+    applied = store.change(agent, "merge", which_session(store, agent, session).name, data)
+    for line in applied.refused:
+        click.echo(f"{file}: {line}", err=True)
     store.fold(agent)
-    click.echo(note)
+    click.echo(applied.note)
 
 
 @click.command()
