@@ -160,11 +160,35 @@ def _values(rule: Rule) -> list[str]:
         values += ["block", "content"]
     if rule.defines:
         values += ["name", "api", "match"]
-    return values
+    if rule.after:
+        values.append("after")
+    if rule.repeats:
+        values += ["times", "since", "command", "call", "failure", "path", "done"]
+    return list(dict.fromkeys(values))
+
+
+def _repeated(rule: Rule) -> str:
+    each = rule.repeats
+    return (
+        f"it is time {each.times} of it within {each.within:g} s with the same {' and '.join(each.same)}"
+        if each
+        else ""
+    )
+
+
+def _earlier(rule: Rule | None) -> str:
+    return ", and ".join(_conditions(rule)) if rule else ""
 
 
 def explain(rule: Rule) -> str:
     """A rule in words."""
+    parts = _conditions(rule)
+    head = f"{rule.name} ({rule.confidence}{', once a run' if rule.once else ''})"
+    given = f" where the project's documents have /{rule.given}/," if rule.given else ""
+    return f"{head}:{given} fires when {', and '.join(parts)}; says {rule.snippet or 'its own words'}"
+
+
+def _conditions(rule: Rule) -> list[str]:
     parts = [f"{_listed(rule.tools)} was called" if rule.tools else "any tool was called"]
     if rule.failed is not None:
         parts.append("it failed" if rule.failed else "it did not fail")
@@ -196,12 +220,13 @@ def explain(rule: Rule) -> str:
         (rule.lacks_block, f"the prompt has no {rule.lacks_block} block and there is one to give"),
         (rule.block_has, f"that block has /{rule.block_has}/"),
         (rule.defines, f"a name is defined{over} that the argument's files define already"),
+        (rule.undoes, "an edit was taken back or made again"),
+        (rule.repeats, _repeated(rule)),
+        (rule.after, f"an action came before in which {_earlier(rule.after)}"),
+        (rule.since_last, f"counted since the last action in which {_earlier(rule.since_last)}"),
         (rule.unless, f"nothing in the action has /{rule.unless}/"),
     )
-    parts += [words for holds, words in told if holds]
-    head = f"{rule.name} ({rule.confidence}{', once a run' if rule.once else ''})"
-    given = f" where the project's documents have /{rule.given}/," if rule.given else ""
-    return f"{head}:{given} fires when {', and '.join(parts)}; says {rule.snippet or 'its own words'}"
+    return parts + [words for holds, words in told if holds]
 
 
 def _listed(globs: tuple[str, ...]) -> str:

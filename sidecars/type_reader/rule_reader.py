@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields as dataclass_fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ _NO_CONDITIONS = frozenset(
         "source",
         "cites",
         "shipped",
+        "since_last",
+        "after",
     ]
 )
 CONDITIONS = tuple(each.name for each in dataclass_fields(Rule) if each.name not in _NO_CONDITIONS)
@@ -84,11 +88,21 @@ def _read_rule(document: Document, raw: dict[str, Any], at: str, problems: list[
         return None
     at_words = document.lines.get(f"{at}.say", 0)
     source = f"{document.path}:{at_words}" if at_words else ""
-    rule = Rule(**given, source=source, shipped=Path(document.path).is_relative_to(SHIPPED))
+    shipped = Path(document.path).is_relative_to(SHIPPED)
+    for name in ("since_last", "after"):
+        if name in given:
+            given[name] = replace(given[name], shipped=shipped)
+    rule = Rule(**given, source=source, shipped=shipped)
+    for each, key in ((rule, at), (rule.since_last, f"{at}.since_last.of"), (rule.after, f"{at}.after")):
+        if each:
+            problems += _no_expressions(document, each, key)
+    return rule if len(problems) == before else None
+
+
+def _no_expressions(document: Document, rule: Rule, at: str) -> Iterator[Problem]:
     for name in EXPRESSIONS:
         if getattr(rule, name):
             try:
                 rule.expression(name)
             except (ValueError, re.error, RecursionError) as error:
-                problems.append(document.problem(f"not a regular expression: {error}", f"{at}.{name}"))
-    return rule if len(problems) == before else None
+                yield document.problem(f"not a regular expression: {error}", f"{at}.{name}")

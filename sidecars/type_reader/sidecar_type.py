@@ -44,6 +44,25 @@ class Confidence(IntEnum):
         return self.name.lower()
 
 
+#: What may be alike in actions that repeat.
+ALIKE = ("tool", "command", "failure", "path", "call", "output", "edit")
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """How often something has to happen.
+
+    Args:
+        times: at the so-manieth time the rule holds.
+        within: seconds between the first and the last of them.
+        same: what they have in common, of ``ALIKE``.
+    """
+
+    times: int
+    within: float = 3600.0
+    same: tuple[str, ...] = ("call",)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule: every condition that it names must hold. Paths are globs as in ``.gitignore``, or ``@set``.
@@ -70,6 +89,11 @@ class Rule:
         function_over: a function of more lines than this is in the new text; 0 means any.
         lacks_block: the polecat's prompt holds no block of this type, and the sidecar has one to give.
         defines: a name is defined in the new text that the project has already (``@apis``).
+        undoes: the edit puts back what an earlier edit of the run has replaced.
+        repeats: the action is the so-manieth of its kind for which the other conditions hold.
+        since_last: only what came after the last action that this rule's conditions match counts, for ``repeats`` and
+            ``after``.
+        after: an action that this rule's conditions match came before.
         given: an expression; found nowhere in the sidecar's documents, the rule does not hold.
         confidence: how sure the rule is.
         once: it speaks once in a run.
@@ -107,6 +131,10 @@ class Rule:
     function_over: int = 0
     lacks_block: str = ""
     defines: str = ""
+    undoes: bool = False
+    repeats: Repeats | None = None
+    since_last: Rule | None = None
+    after: Rule | None = None
     given: str = ""
     confidence: Confidence = Confidence.HIGH
     once: bool = False

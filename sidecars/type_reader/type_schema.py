@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sidecars.type_reader.sidecar_type import ARGUMENTS, JUDGES, PANE_USES, Confidence, NearMiss
+from sidecars.type_reader.sidecar_type import (
+    ALIKE,
+    ARGUMENTS,
+    JUDGES,
+    PANE_USES,
+    Confidence,
+    NearMiss,
+    Repeats,
+    Rule,
+)
 from witness.errors import UsageError
 
 # The sources that sidecars.observer.context knows, with what each one gives.
@@ -86,6 +95,37 @@ def _flag(value: Any) -> bool:
     return value
 
 
+def _repeats(value: Any) -> Repeats:
+    if not isinstance(value, dict) or "times" not in value or not set(value) <= {"times", "within", "same"}:
+        raise ValueError("write it as {times: 4, within: 30m, same: [command, failure]}")
+    same = _strings(value.get("same", "call"))
+    if unknown := [each for each in same if each not in ALIKE]:
+        raise ValueError(f"same: one or more of {', '.join(ALIKE)}, not {unknown[0]!r}")
+    within = _duration(1, 86400)(value.get("within", "1h"))
+    return Repeats(_whole(2, 1000)(value["times"]), within, same)
+
+
+def _conditions(value: Any) -> Rule:
+    """The conditions of an earlier action, as a rule that says nothing."""
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"write it as conditions of an action: {', '.join(EARLIER)}")
+    given = {}
+    for name, each in value.items():
+        if name not in EARLIER:
+            raise ValueError(f"{name}: of an earlier action only {', '.join(EARLIER)} can be asked")
+        try:
+            given[name] = RULE_FIELDS[name].convert(each)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return Rule("", **given)
+
+
+def _since_last(value: Any) -> Rule:
+    if not isinstance(value, dict) or set(value) != {"of"}:
+        raise ValueError("write it as {of: {writes: ['**']}}")
+    return _conditions(value["of"])
+
+
 def _one_of(*names: str) -> Callable[[Any], str]:
     def convert(value: Any) -> str:
         if value not in names:
@@ -154,6 +194,16 @@ _TEXT = {"type": "string"}
 _TEXTS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _PATTERN = {"type": "string", "format": "regex"}
 _DURATION = {"anyOf": [{"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|s|m|h|d)?)+$"}, {"type": "number"}]}
+_REPEATS = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["times"],
+    "properties": {
+        "times": {"type": "integer", "minimum": 2, "maximum": 1000},
+        "within": _DURATION,
+        "same": {"anyOf": [{"enum": list(ALIKE)}, {"type": "array", "items": {"enum": list(ALIKE)}}]},
+    },
+}
 _LEVEL = {"enum": [str(level) for level in Confidence]}
 
 RULE_FIELDS: Mapping[str, Field] = {
@@ -185,6 +235,12 @@ RULE_FIELDS: Mapping[str, Field] = {
     "lacks_block": Field(_string, _TEXT, "the polecat's prompt has no block of this type, and there is one to give"),
     "block_has": Field(_string, _PATTERN, "the block that the prompt lacks has this in its text"),
     "defines": Field(_one_of("@apis"), {"const": "@apis"}, "a name is defined anew that the argument's files define"),
+    "undoes": Field(_flag, {"type": "boolean"}, "the edit puts back what an earlier edit of the run has replaced"),
+    "repeats": Field(_repeats, _REPEATS, "it is the so-manieth action of its kind: {times, within, same}"),
+    "since_last": Field(
+        _since_last, {"type": "object"}, "repeats and after count only since the last action of these conditions"
+    ),
+    "after": Field(_conditions, {"type": "object"}, "an action of these conditions came before"),
     "given": Field(_string, _PATTERN, "the rule holds only where the sidecar's documents match this"),
     "confidence": Field(_confidence, _LEVEL, "how sure the rule is"),
     "once": Field(_flag, {"type": "boolean"}, "it speaks once in a run"),
@@ -193,6 +249,12 @@ RULE_FIELDS: Mapping[str, Field] = {
     "say": Field(_string, _TEXT, "the text that is said, in place of a snippet"),
     "cites": Field(_citation, _TEXT, "the line of the project that the words rest on, as AGENTS.md:12"),
 }
+
+#: What can be asked of an action that came before.
+EARLIER = (
+    "tools", "failed", "opens", "writes", "touches", "changes", "creates", "but_not", "within", "runs", "command",
+    "output",
+)  # fmt: skip
 
 # What of a rule is a regular expression.
 EXPRESSIONS = ("command", "text", "output", "code", "comments", "named", "block_has", "unless", "given")

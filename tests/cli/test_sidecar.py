@@ -97,7 +97,7 @@ def test_lint_warns(gt: Call, tmp_path: Path) -> None:
 
 
 def test_lint_of_all_that_is_shipped(gt: Call) -> None:
-    code, out, err = gt("lint", "scope", "specs", "tools", "conventions", "blocks", "--quiet")
+    code, out, err = gt("lint", "scope", "specs", "tools", "conventions", "blocks", "loop", "--quiet")
     assert (code, out, err) == (0, "", "")
 
 

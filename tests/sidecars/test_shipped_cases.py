@@ -14,7 +14,7 @@ TYPES = sorted(path.parent.name for path in SHIPPED.glob(f"*/{CASES_FILE}"))
 
 
 def test_every_type_ships_cases() -> None:
-    assert TYPES == ["blocks", "conventions", "scope", "specs", "tools"]
+    assert TYPES == ["blocks", "conventions", "loop", "scope", "specs", "tools"]
 
 
 @pytest.mark.parametrize("name", TYPES)

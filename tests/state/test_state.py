@@ -233,3 +233,23 @@ def test_attach_names_the_recorded_server(place: Place) -> None:
     refused = gt(place.work, "attach", "x")
     assert refused.returncode == 1
     assert "gt peek x" in refused.stderr
+
+
+def test_an_agent_that_goes_in_a_circle_is_stuck_until_it_does_something_else(place: Place) -> None:
+    with (place.town.root / "settings" / "witness.yaml").open("a") as file:
+        file.write("types: {loop: {poll: 50ms}}\n")
+    place.spawn("q", ["sleep", "60"], sidecars="loop", daemon=True)
+    (group, _) = place.witness.polecats()[0]
+    spool = place.town.run_dir(group.id.run) / "spool"
+    failed = {
+        "hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "npm test"},
+        "error": "Exit code 1\nError: x",
+    }  # fmt: skip
+    for _ in range(4):
+        append_event(spool, json.dumps(failed).encode())
+    found = until(place, lambda each: each.activity == "stuck")
+    assert "'npm test' has failed 4 times in the same way since" in found.why
+    done = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": "ok"}
+    for number in range(8):
+        append_event(spool, json.dumps({**done, "tool_input": {"command": f"echo {number}"}}).encode())
+    assert until(place, lambda each: True).activity == "working"

@@ -125,6 +125,11 @@ class DecisionLog:
         """The newest decisions of a run, oldest first; of one sidecar, or of all."""
         return self._select("run = ? AND ? IN ('', sidecar)", run, sidecar, last=last)
 
+    def last_signal(self, run: str, sidecar: str) -> Decision | None:
+        """The newest thing that a sidecar had to say in a run, whether or not it was said; None when nothing was."""
+        found = self._select("run = ? AND sidecar = ? AND confidence != ''", run, sidecar, last=1)
+        return found[0] if found else None
+
     @property
     def last_sequence(self) -> int:
         """Number of the newest decision, 0 when there is none."""

@@ -54,6 +54,7 @@ class Observation:
         subagent: type of the subagent that did it, empty for the agent itself.
         subagent_id: which of them it was, empty where the client does not tell.
         cut: something was too long and is missing.
+        given: what tells the tool's input from another of the same tool, where the other fields do not.
         prompt: what the user typed, for the event of a prompt; empty for others.
     """
 
@@ -79,6 +80,7 @@ class Observation:
     subagent_id: str = ""
     cut: bool = False
     prompt: str = ""
+    given: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:

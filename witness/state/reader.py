@@ -41,6 +41,8 @@ from witness.tmux import Pane, Tmux
 
 _LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
 _TASK = 200
+# The type of sidecar whose word tells that an agent goes in a circle.
+_CIRCLES = "loop"
 
 
 @dataclass
@@ -136,6 +138,8 @@ class StateReader:
         ended = ended_state(self._town, self._journal, group) if over or (agent and agent.process and not living) else None  # noqa: E501 # fmt: skip
         lost = bool(agent and agent.process and not living and not over)
         activity = self._activity(group, living, lost or over, events, look.screens.get(run))
+        if activity.kind is ActivityKind.WORKING:
+            activity = self._in_a_circle(run, members, events) or activity
         last = events.actions[-1] if events.actions else None
         now = self._clock.wall()
         channel = recorded_state(
@@ -185,6 +189,15 @@ class StateReader:
         if not living:
             return Activity(ActivityKind.UNKNOWN, None, "it is being started")
         return activity_of(events, screen)
+
+    def _in_a_circle(self, run: str, members: list[Member], events: LastEvents) -> Activity | None:
+        """That a working agent goes in a circle, as its `loop` sidecar has found at one of its last actions."""
+        for member in members:
+            if member.kind is MemberKind.SIDECAR and member.type == _CIRCLES:
+                found = self._journal.decisions.last_signal(run, member.name)
+                if found and events.actions and events.actions[0].time <= found.acted:
+                    return Activity(ActivityKind.STUCK, found.acted, found.words)
+        return None
 
     def _sidecar(self, group: Group, member: Member, look: _Look) -> SidecarState:
         alive = self._lives(group, member, look)

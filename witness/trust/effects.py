@@ -58,7 +58,7 @@ RULE: Mapping[str, Effect] = _all(
     _D,
     "name tools failed opens writes touches writes_outside touches_outside but_not creates changes within runs named "
     "adds_dependency command text output code comments unless lines_over function_over lacks_block block_has defines "
-    "given confidence once final snippet say cites",
+    "undoes repeats since_last after given confidence once final snippet say cites",
 )
 
 #: The front matter of issues, specifications and guides.

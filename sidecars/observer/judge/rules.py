@@ -9,6 +9,7 @@ from itertools import product
 from sidecars.observer.context import Context
 from sidecars.observer.context.project_names import code_of, comments_of, defined_anew, new_definitions
 from sidecars.observer.judge.action_conditions import PathSet, action_conditions, path_set
+from sidecars.observer.judge.history import History
 from sidecars.observer.judge.verdict import Verdict, fill
 from sidecars.type_reader.sidecar_type import Rule, tool_filter
 from witness.expressions import Expression
@@ -33,12 +34,14 @@ class RulesJudge:
     """
 
     def __init__(self, rules: Sequence[Rule], material: Context) -> None:
-        self._rules = [(_sourced(rule, material), _conditions(rule, material)) for rule in rules]
+        self._rules = [
+            (_sourced(rule, material), _conditions(rule, material), _history(rule, material)) for rule in rules
+        ]
 
     @property
     def can_fire(self) -> bool:
         """Whether any rule can hold at all with this material."""
-        return any(conditions is not None for _, conditions in self._rules)
+        return any(conditions is not None for _, conditions, _ in self._rules)
 
     def close(self) -> None:
         """It holds nothing open."""
@@ -53,11 +56,13 @@ class RulesJudge:
     def _all(self, observation: Observation) -> list[Verdict]:
         verdicts = []
         told: set[Subject] = set()
-        for rule, conditions in self._rules:
+        for rule, conditions, history in self._rules:
             if conditions is None:
                 continue
             places: dict[Subject, _Values] = {}
-            for values in _places(observation, conditions):
+            for values in (
+                _remembered(observation, conditions, history) if history else _places(observation, conditions)
+            ):
                 places.setdefault(_subject(values), values)
             fresh = {subject: values for subject, values in places.items() if subject not in told}
             if fresh:
@@ -86,6 +91,29 @@ def _places(observation: Observation, conditions: Sequence[_Condition]) -> Seque
     return places
 
 
+def _remembered(observation: Observation, conditions: Sequence[_Condition], history: History) -> Sequence[_Values]:
+    """As ``_places`` for a rule that looks further than one action: one place, where its history holds too."""
+    history.pass_by(observation)
+    places = _places(observation, conditions)
+    if not places:
+        history.note(observation)
+        return ()
+    return [{**places[0], **values} for values in history.count(observation)]
+
+
+def _history(rule: Rule, material: Context) -> History | None:
+    if not (rule.repeats or rule.after or rule.undoes):
+        return None
+    return History(rule, _matcher(rule.since_last, material), _matcher(rule.after, material))
+
+
+def _matcher(rule: Rule | None, material: Context) -> Callable[[Observation], bool] | None:
+    if rule is None:
+        return None
+    conditions = _conditions(rule, material)
+    return lambda seen: conditions is not None and bool(_places(seen, conditions))
+
+
 def _subject(values: _Values) -> Subject:
     return Subject(values.get("path", ""), values.get("name") or values.get("match", ""))
 
@@ -110,6 +138,8 @@ def _verdict(rule: Rule, observation: Observation, places: Mapping[Subject, _Val
 
 
 def _evidence(observation: Observation, values: dict[str, str]) -> str:
+    if failure := values.get("failure"):
+        return failure
     if path := values.get("path"):
         return f"{'wrote' if path in observation.written else 'opened'}: {path}"
     if match := values.get("match"):

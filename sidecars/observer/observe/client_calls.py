@@ -76,6 +76,8 @@ _BEFORE = ("old_string", "oldString", "old_str")
 _AFTER = (
     "content", "new_string", "newString", "new_source", "new_str", "file_text", "text", "code_edit"
 )  # fmt: skip
+#: Inputs of a tool that an observation tells as files, texts and commands.
+TOLD = frozenset([*_PATHS, *_BEFORE, *_AFTER, "command", "patch", "patchText", "edits", "description"])
 # Where a patch stands: Codex's hooks put it where a shell's command is.
 _PATCHES = ("command", "input", "patch", "patchText")
 # What the file was like, in the answers of Claude Code and of Gemini CLI.

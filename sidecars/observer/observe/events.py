@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sidecars.observer.observe.client_calls import PROMPTED, Call, complains, folder_before, read_call
+from sidecars.observer.observe.client_calls import PROMPTED, TOLD, Call, complains, folder_before, read_call
 from sidecars.observer.observe.plain_text import excerpt, plain, without_own_words
 from sidecars.syntax.shell import ShellReading, read_answered, read_shell
 from witness.events.effects import Effects
@@ -28,6 +28,8 @@ _LAST_WORDS = frozenset(["Stop", "AfterAgent"])
 _TURN_ENDS = _LAST_WORDS | {"SessionEnd"}
 # Calls whose second report, or whose effects, may still come.
 _REMEMBERED = 256
+# Characters of one input of a tool.
+_GIVEN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ class EventReader:
             subagent=call.subagent,
             subagent_id=call.subagent_id,
             cut=cut or short or short_too or cut_command,
+            given="" if call.command else _in_short(call.given),
         )
 
     def _written(
@@ -241,6 +244,12 @@ class EventReader:
             if full.startswith(root + "/"):
                 return full[len(root) + 1 :]
         return full
+
+
+def _in_short(given: Mapping[str, Any]) -> str:
+    """What a tool was given beside files and texts: a range, a pattern, an address."""
+    parts = (f"{key}={str(value)[:_GIVEN]}" for key, value in sorted(given.items(), key=str) if key not in TOLD)
+    return plain(" ".join(parts)[: 2 * _GIVEN])
 
 
 def _unread(_: str) -> ShellReading:
