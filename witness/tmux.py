@@ -235,6 +235,13 @@ class Tmux:
             raise
         return [_pane(line) for line in out.splitlines() if line.count(_SEPARATOR) == _PANE_FORMAT.count(_SEPARATOR)]
 
+    def client_terminals(self) -> list[str]:
+        """The terminals that show something of this server; none when nobody is attached or no server runs."""
+        try:
+            return self.run("list-clients", "-F", "#{client_tty}").split()
+        except TmuxError:
+            return []
+
     def has_session(self, session: str) -> bool:
         """Whether a session of exactly that name stands.
 

@@ -126,3 +126,9 @@ _PLAIN = st.recursive(
 def test_what_is_read_is_what_yaml_reads(value: dict[str, Any], flow: bool) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)
     assert parse_yaml(text, "f").values == yaml.safe_load(text)
+
+
+def test_a_key_is_a_name_whatever_yaml_takes_it_for() -> None:
+    document = parse_yaml("on: {no: 1}\nyes: true\nvalue: on\n", "x")
+    assert document.values == {"on": {"no": 1}, "yes": True, "value": True}
+    assert document.lines["on.no"] == 1

@@ -54,7 +54,7 @@ ASKING = {
     "key_command": "touch ran", "model": "claude-opus-9", "model_url": "http://127.0.0.1:9", "run_budget": 99.0,
     "day_budget": 999.0, "run_calls": 9999, "day_calls": 99999, "prices": {"claude": {"input": 0.0}},
     "folders": "accept", "trust": ["."], "follow": {"sidecars": "tools"},
-    "client_model": "haiku",
+    "client_model": "haiku", "on": {"died": {"command": "touch ran"}},
 }  # fmt: skip
 #: None of these is raised above "no limit", which is the default.
 ONLY_TIGHTER = ("memory_high", "memory_max", "pids_max", "cpu_weight")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from witness.config.notices import Telling, read_notices
 from witness.config.rigs import Operational
 from witness.config.yaml_document import Document, load_yaml
 from witness.errors import DeclarationError
@@ -95,6 +96,8 @@ class Settings:
         types: overrides of sidecar types, ``{type: {field: value}}``.
         folders: whether a spawn answers the client's question about its folder beforehand: ``ask`` (the person at the
             terminal), ``accept``, ``never``.
+        on: who is told when a polecat waits, has died, is stuck, has lost a sidecar or has met its client's limit:
+            ``{waiting: {command: PROGRAM}}``; see ``Telling``.
         trust: folders whose projects may declare whatever they like of sidecar types, relative to the town's root.
     """
 
@@ -137,6 +140,7 @@ class Settings:
     follow: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folders: str = "ask"
+    on: Mapping[str, tuple[Telling, ...]] = field(default_factory=dict)
     trust: tuple[str, ...] = ()
 
     @property
@@ -207,7 +211,13 @@ def _folders(value: Any) -> Any:
     return tuple(value)
 
 
-_SHAPED: Mapping[str, Callable[[Any], Any]] = {"prices": _prices, "types": _types, "trust": _folders, "follow": _follow}
+def _on(value: Any) -> Any:
+    return read_notices(value, parse_duration)
+
+
+_SHAPED: Mapping[str, Callable[[Any], Any]] = {
+    "prices": _prices, "types": _types, "trust": _folders, "follow": _follow, "on": _on,
+}  # fmt: skip
 
 
 def _convert(name: str, value: Any) -> Any:
@@ -276,7 +286,9 @@ def changes(before: Settings, after: Settings) -> list[str]:
     for each in fields(Settings):
         old, new = getattr(before, each.name), getattr(after, each.name)
         if old != new:
-            found.append(each.name if each.name.startswith("key_") else f"{each.name} {old} → {new}")
+            found.append(
+                each.name if each.name.startswith("key_") or each.name == "on" else f"{each.name} {old} → {new}"
+            )
     return found
 
 

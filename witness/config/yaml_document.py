@@ -111,8 +111,7 @@ def load_yaml(path: Path, owners: Collection[int] | None = ()) -> Document:
 def _read(text: str, path: str, first_line: int) -> tuple[Any, dict[str, int]]:
     import yaml
 
-    # libyaml's parser where PyYAML was built with it: ten times as fast.
-    make = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    make = _loader()
     line = 0
     try:
         if len(text) > BYTES:
@@ -135,6 +134,24 @@ def _read(text: str, path: str, first_line: int) -> tuple[Any, dict[str, int]]:
         raise DeclarationError([_unreadable(what, path, mark.line + first_line if mark else 0)]) from error
     except (ValueError, OverflowError, RecursionError) as error:  # beyond a limit, or a date that is none
         raise DeclarationError([_unreadable(error, path, line)]) from error
+
+
+@lru_cache(maxsize=1)
+def _loader() -> Any:
+    """A loader to which a key is a name, also if it is ``on``."""
+    import yaml
+
+    # libyaml's parser where PyYAML was built with it: ten times as fast.
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                if key.tag == "tag:yaml.org,2002:bool":  # YAML 1.1 takes on, off, yes and no for truth values
+                    key.tag = "tag:yaml.org,2002:str"
+            return super().construct_mapping(node, deep)
+
+    return Loader
 
 
 def _unreadable(what: object, path: str, line: int) -> Problem:

@@ -22,6 +22,7 @@ from typing import Any
 from witness.clock import Clock, SystemClock
 from witness.config.keys import key_origin
 from witness.config.town import Town
+from witness.daemon.notifier import NotifierProcess
 from witness.daemon.request_server import AskedPatrol, Caller
 from witness.errors import JournalError, JournalMovedError, UsageError, WitnessError
 from witness.files import clear_place
@@ -75,6 +76,7 @@ class Daemon:
         self._reconciler = Reconciler(town, self._journal, self._clock, waits=False)
         self._selector = selectors.DefaultSelector()
         self._manager = ServiceManager()
+        self._notifier = NotifierProcess(town, self._clock)
         self._callers = RequestServer(self._selector, SOCKET, Caller)
         self._watched: dict[ProcessId, int] = {}
         self._nukes: set[str] = set()
@@ -152,6 +154,7 @@ class Daemon:
         for name in (SOCKET, "witness.json"):
             with contextlib.suppress(OSError):
                 clear_place(name)  # in our own folder, also when another town stands in its old place
+        self._notifier.close()
         self._reconciler.close()
         self._journal.close()
         self._selector.close()
@@ -245,7 +248,12 @@ class Daemon:
 
     def _full_look(self, outcome: PatrolResult) -> int:
         self._journal.check_place()
-        interval = self._reconciler.observer.settings("").patrol_interval
+        settings = self._reconciler.observer.settings("")
+        interval = settings.patrol_interval
+        try:
+            self._notifier.keep(wanted=bool(settings.on))
+        except OSError as error:
+            outcome.errors.append(f"nobody can be told: {error}")
         self._reconciler.pool.join()
         late = self._clock.monotonic() < self._trust_ages_from
         checked, nukes = self._reconciler.look(self._nukes, outcome, late=late)

@@ -40,6 +40,8 @@ _WORDS: Mapping[str, str] = {
     "nuked": "ended {ended} processes in {seconds} s, none survived ({reason})",
     "nuke-failed": "still alive after its end: {survivors}",
     "told": "{message}",
+    "notice": "told by {way}: {message}",
+    "notice-failed": "nobody could be told by {way}: {reason}",
     "ending": "pid {pid} is ended: {reason}",
     "settings-read": "settings read anew: {changed}",
     "witness-started": "the Witness has started (pid {pid}, version {version})",

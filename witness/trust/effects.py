@@ -71,6 +71,7 @@ SETTINGS: Mapping[str, Effect] = {
     "types": _D,
     "trust": Effect.RUNS,
     "folders": Effect.RUNS,
+    "on": Effect.RUNS,
     "key_command": Effect.RUNS,
     **_all(Effect.REACHES, "key_env key_file model_url"),
     **_all(Effect.SPENDS, "model client_model prices"),
