@@ -56,7 +56,7 @@ def test_lint_prints_every_fault_and_exits_with_2(town: Town) -> None:
 def test_lint_does_not_ask_for_variables_that_come_with_the_work(town: Town) -> None:
     path = town.root / "m.toml"
     path.write_text(
-        'formula = "m"\n[[steps]]\nid = "a"\n'
+        'formula = "m"\n[[steps]]\nid = "a"\ntitle = "A"\n'
         '[vars]\nsidecars = "papers:{{issue}},nosuch"\n[vars.issue]\nrequired = true\n'
     )
     assert _run("lint", "m.toml").exit_code == 0

@@ -20,6 +20,7 @@ description = "Build it."
 needs = ["design"]
 [[steps]]
 id = "ship"
+title = "Ship"
 needs = ["build"]
 """
 EXPANSION = """formula = "twice"
@@ -29,6 +30,7 @@ id = "{target}.draft"
 title = "Draft: {target.title}"
 [[template]]
 id = "{target}.final"
+title = "Final"
 description = "Again: {target.description}"
 needs = ["{target}.draft"]
 """
@@ -58,7 +60,7 @@ def test_a_step_is_replaced_by_the_expansions_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ('target = "build"\nwith = "gone"', "m.toml:13: compose.expand[0]: no molecule named 'gone'"),
+        ('target = "build"\nwith = "gone"', "m.toml:14: compose.expand[0]: no molecule named 'gone'"),
         ('target = "build"\nwith = "plain"', "'plain' is no expansion"),
         ('target = "gone"\nwith = "twice"', "'gone' is no step here"),
     ],
@@ -85,7 +87,7 @@ def test_a_childs_step_takes_its_parents_place(tmp_path: Path) -> None:
     _write(tmp_path / "base.toml", BASE)
     path = _write(tmp_path / "m.toml", 'formula = "m"\nextends = ["base"]\n[[steps]]\nid = "build"\ntitle = "Mine"\n')
     steps = compose(Molecule.load(path))
-    assert [(step.id, step.title) for step in steps] == [("design", "Design"), ("build", "Mine"), ("ship", "")]
+    assert [(step.id, step.title) for step in steps] == [("design", "Design"), ("build", "Mine"), ("ship", "Ship")]
 
 
 def test_the_rigs_overlay_stands_in_place_of_the_towns(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gastown.real_town import GIVEN, PROGRAMS, RealTown, programs, real_town
+from tests.gastown.observed import until_observed
+from tests.gastown.real_town import GIVEN, PROGRAMS, RealPolecat, RealTown, programs, real_town
 from witness.api import Witness
 
 
@@ -51,3 +52,11 @@ def environment(gastown: RealTown, monkeypatch: pytest.MonkeyPatch) -> None:
 def witness(gastown: RealTown, environment: None) -> Iterator[Witness]:
     with Witness(gastown.town, environ={}) as witness:
         yield witness
+
+
+@pytest.fixture
+def observed(gastown: RealTown, witness: Witness) -> RealPolecat:
+    """A polecat with a scope sidecar that observes it."""
+    polecat = gastown.sling("--var", "sidecars=scope")
+    until_observed(gastown, witness, polecat)
+    return polecat

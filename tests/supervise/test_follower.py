@@ -519,3 +519,13 @@ def test_cron_finds_a_followed_polecat_in_a_tmux_that_lies_elsewhere(
             assert _living(witness)["gastown/Toast"].id.run == run
     finally:
         polecats.tmux.kill_session("gt-Toast")
+
+
+def test_a_formula_that_is_refused_takes_no_sidecars_from_who_names_them(
+    town: Town, witness: Witness, polecats: Polecats
+) -> None:
+    (town.root / ".beads" / "formulas" / "mol-x.formula.toml").write_text("[[steps]\n")
+    polecats.start("gastown/Toast")
+    polecats.hook("gastown/Toast", 'attached_formula: mol-x\nattached_vars: ["sidecars=scope"]')
+    assert _patrol(witness) == []
+    assert "gastown/Toast" in _living(witness)

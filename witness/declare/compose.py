@@ -1,81 +1,85 @@
-"""Formulas that change others: ``[[compose.expand]]`` replaces a step, an overlay edits steps."""
+"""Formulas that change others: a molecule with all that it names put in, and overlays, which edit steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from witness.config.town import Town
-from witness.declare.document import find_beside, read_document
-from witness.declare.formula import Step, circles, formula_kind, read_steps
+from witness.declare.cook import CookError, Recipes, cook, walk
+from witness.declare.document import Document, find_beside, read_document
+from witness.declare.formula import Step, formula_kind, step_needs
 from witness.declare.molecule import Molecule
+from witness.declare.source import Source
+from witness.declare.variables import read_variables
 from witness.errors import DeclarationError, NotFoundError, Problem
 
 
 def compose(molecule: Molecule, town: Town | None = None, workdir: Path | None = None) -> tuple[Step, ...]:
-    """The molecule's steps with its expansions put in.
+    """The molecule's steps as ``bd cook`` makes them: its loops, expansions and aspects put in, its children after it.
 
     Raises:
-        DeclarationError: an expansion is missing or is none, its target is no step, or needs go round in a circle.
+        DeclarationError: what it names is missing or is of another kind, or a step needs what is no step.
     """
-    rules = molecule.document.raw.get("compose", {})
-    steps = molecule.steps
-    problems: list[Problem] = []
-    for at, rule in enumerate(rules.get("expand", ())):
-        source = molecule.document.source("compose", "expand", at)
-        try:
-            template = _template(str(rule.get("with", "")), molecule.path, town, workdir)
-        except NotFoundError as error:
-            problems.append(source.problem(str(error)))
-            continue
-        except DeclarationError as error:
-            problems += error.problems
-            continue
-        target = next((step for step in steps if step.id == rule.get("target")), None)
-        if not template:
-            problems.append(source.problem(f"{rule.get('with')!r} is no expansion: it has no [[template]]"))
-        elif target is None:
-            problems.append(source.problem(f"{rule.get('target')!r} is no step here"))
-        else:
-            steps = _expand(steps, target, template)
-    known = {step.id: step.needs for step in steps}
     whole = molecule.document.source("steps")
-    problems += [
-        whole.problem(f"{step.id!r} needs {need!r}, which is no step, here or in a parent")
-        for step in steps
-        for need in step.needs
-        if need not in known
-    ]
-    if not problems:
-        problems += [whole.problem(fault) for fault in circles(known)]
-    if problems:
-        raise DeclarationError(problems)
-    return steps
 
+    def problem(error: object) -> DeclarationError:
+        return DeclarationError([molecule.document.source("compose").problem(str(error))])
 
-def _template(name: str, beside: Path, town: Town | None, workdir: Path | None) -> tuple[Step, ...]:
-    document = read_document(find_beside(name, beside, town, workdir))
-    return read_steps(document, "template") if formula_kind(document) == "expansion" else ()
+    def read(name: str) -> Document:
+        try:
+            return read_document(find_beside(name, molecule.path, town, workdir))
+        except NotFoundError as error:
+            raise DeclarationError([_namer(molecule, name).problem(str(error))]) from error
 
+    def expansion(name: str) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
+        document = read(name)
+        if formula_kind(document) != "expansion":
+            return [], {}
+        defaults = {key: each.default or "" for key, each in read_variables(document)[0].items()}
+        return [dict(each) for each in document.raw.get("template", ())], defaults
 
-def _expand(steps: tuple[Step, ...], target: Step, template: tuple[Step, ...]) -> tuple[Step, ...]:
-    def fill(text: str) -> str:
-        text = text.replace("{target.title}", target.title).replace("{target.description}", target.description)
-        return text.replace("{target}", target.id)
+    def aspect(name: str) -> list[dict[str, Any]]:
+        document = read(name)
+        if formula_kind(document) != "aspect":
+            raise CookError(f"{name!r} is no aspect: it has no [[advice]]")
+        return [dict(each) for each in document.raw.get("advice", ())]
 
-    new = tuple(
-        Step(fill(each.id), fill(each.title), fill(each.description), tuple(map(fill, each.needs)) or target.needs)
-        for each in template
+    tables = [dict(step) for step in molecule.tables]
+    faults = []
+    known = {str(step.get("id", "")) for step in walk(tables)}
+    for step in walk(tables):
+        for need in step_needs(step):
+            if need not in known:
+                faults.append(
+                    whole.problem(f"{step.get('id')!r} needs {need!r}, which is no step, here or in a parent")
+                )
+    try:
+        cooked = cook(
+            tables, [dict(each) for each in molecule.advice], molecule.composition, Recipes(expansion, aspect)
+        )
+    except CookError as error:
+        raise problem(error) from error
+    if faults:
+        raise DeclarationError(faults)
+    return tuple(
+        Step(str(each.get("id", "")), str(each.get("title", "")), str(each.get("description", "")), step_needs(each))
+        for each in walk(cooked)
     )
-    last = (new[-1].id,)
-    found: list[Step] = []
-    for step in steps:
-        if step is target:
-            found += new
-        else:
-            found.append(replace(step, needs=put_in_place(step.needs, target.id, last)))
-    return tuple(found)
+
+
+def _namer(molecule: Molecule, name: str) -> Source:
+    """Where a formula names another one."""
+    for kind in ("expand", "map"):
+        for at, rule in enumerate(molecule.composition.get(kind, ())):
+            if isinstance(rule, Mapping) and rule.get("with") == name:
+                return molecule.document.source("compose", kind, at)
+    names = molecule.composition.get("aspects", [])
+    if name in names:
+        return molecule.document.source("compose", "aspects", names.index(name))
+    return molecule.document.source("steps")
 
 
 # Overlays: how a town or a rig changes the steps of a formula without editing it. They carry no variables.

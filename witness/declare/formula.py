@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from witness.declare.cook import walk
 from witness.declare.document import Document
 from witness.declare.source import Place, dotted
 from witness.errors import Problem, did_you_mean
@@ -120,6 +122,92 @@ def formula_kind(document: Document) -> str:
     return next((kind for kind, parts in _PARTS.items() if any(raw.get(part) for part in parts)), "")
 
 
+def slips(document: Document) -> list[Problem]:
+    """What Gas Town's readers take, and nobody can work by: a formula without parts, needs that go in a circle."""
+    if is_bare(document) or _misshapen(document, document.raw, _SHAPE, ()):
+        return []
+    kind = formula_kind(document) or "workflow"
+    names = _PARTS.get(kind, ("steps",))
+    if not any(_parts(document, part) for part in names):
+        if document.raw.get("extends"):
+            return []
+        return [document.source(names[0]).problem(f"there is nothing to do: a {kind} has [[{names[0]}]]")]
+    if kind not in ("workflow", "expansion"):
+        return []
+    needs = {str(step.get("id", "")): step_needs(step) for step in walk(_parts(document, names[0]))}
+    known = {name: [each for each in wanted if each in needs] for name, wanted in needs.items()}
+    return [document.source(names[0]).problem(fault) for fault in circles(known)]
+
+
+def step_needs(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a step waits for, under either name."""
+    found: list[str] = []
+    for key in ("needs", "depends_on"):
+        raw = step.get(key)
+        found += [str(each) for each in raw] if isinstance(raw, list) else []
+    return tuple(dict.fromkeys(found))
+
+
+_WAITS = re.compile(r"^(all-children|any-children|children-of\([^()]+\))$")
+
+
+def check_as_bd(document: Document, inherited: Iterable[str] = ()) -> list[Problem]:
+    """What only ``bd`` refuses, which cooks and pours a formula.
+
+    Args:
+        document: the file.
+        inherited: ids of the steps of all parents.
+    """
+    problems: list[Problem] = []
+    variables = document.raw.get("vars")
+    for name, each in variables.items() if isinstance(variables, Mapping) else ():
+        if isinstance(each, Mapping) and each.get("required") is True and isinstance(each.get("default"), str):
+            where = document.source("vars", name, "required")
+            problems.append(where.problem("required and with a default: leave one of them away"))
+    if formula_kind(document) not in ("", "workflow"):
+        return problems
+    steps = list(_placed(document.raw.get("steps"), ("steps",)))
+    ids = {str(step.get("id", "")) for _, step in steps} | set(inherited)
+    seen: set[str] = set()
+    for place, step in steps:
+        name = str(step.get("id", ""))
+        if name in seen and len(place) > 2:  # at the top it is told already
+            problems.append(document.source(*place, "id").problem(f"{name!r} is there twice: ids must differ"))
+        seen.add(name)
+        problems += _refused_by_bd(document, place, step, ids)
+    return problems
+
+
+def _refused_by_bd(document: Document, place: Place, step: Mapping[str, Any], ids: set[str]) -> Iterator[Problem]:
+    source = document.source
+    if not step.get("id") and len(place) > 2:
+        yield source(*place, "id").problem('no id: give each one id = "…"')
+    if not step.get("title") and (len(place) > 2 or not step.get("expand")):
+        yield source(*place, "title").problem('no title: give each one title = "…"')
+    priority = step.get("priority")
+    if priority is not None and not (isinstance(priority, int) and 0 <= priority <= 4):
+        yield source(*place, "priority").problem("must be a number from 0 to 4")
+    for key in ("needs", "depends_on") if len(place) > 2 else ("depends_on",):
+        for need in step.get(key, ()) if isinstance(step.get(key), list) else ():
+            if need not in ids:
+                yield source(*place, key).problem(f"{step.get('id')!r} needs {need!r}, which is no id here")
+    waits = step.get("waits_for")
+    if isinstance(waits, str) and waits and not _WAITS.match(waits):
+        yield source(*place, "waits_for").problem("must be all-children, any-children or children-of(STEP)")
+    over = step.get("on_complete")
+    each = over.get("for_each") if isinstance(over, Mapping) else None
+    if isinstance(each, str) and each and not each.startswith("output."):
+        yield source(*place, "on_complete", "for_each").problem("must begin with output.")
+
+
+def _placed(raw: Any, place: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """Each step with its place, its children after it."""
+    for at, step in enumerate(raw if isinstance(raw, list) else ()):
+        if isinstance(step, Mapping):
+            yield (*place, at), step
+            yield from _placed(step.get("children"), (*place, at, "children"))
+
+
 def is_bare(document: Document) -> bool:
     """Whether the file holds ``[vars]`` and nothing that makes it a formula."""
     parts = [part for names in _PARTS.values() for part in names]
@@ -140,14 +228,10 @@ def check_formula(document: Document, *, strict: bool) -> list[Problem]:
         return []
     if not document.raw.get("formula"):
         problems.append(document.source("formula").problem('no name: begin the file with formula = "mol-…"'))
-    kind = formula_kind(document)
+    kind = formula_kind(document) or "workflow"
     if kind not in KINDS:
-        what = (
-            f"type {kind!r} is not one"
-            if kind
-            else "no type and nothing to tell it by: add [[steps]], or set type to one"
-        )
-        return [*problems, document.source("type").problem(f"{what} of {', '.join(KINDS)}")]
+        what = f"type {kind!r} is not one of {', '.join(KINDS)}"
+        return [*problems, document.source("type").problem(what)]
     problems += _check_parts(document, kind)
     if kind == "convoy":
         problems += _check_convoy(document)
@@ -237,14 +321,9 @@ def _parts(document: Document, part: str) -> list[Mapping[str, Any]]:
 
 
 def _check_parts(document: Document, kind: str) -> list[Problem]:
-    names = _PARTS[kind]
-    if not any(_parts(document, part) for part in names):
-        if kind == "workflow" and document.raw.get("extends"):
-            return []
-        return [document.source(names[0]).problem(f"a {kind} needs at least one [[{names[0]}]]")]
-    part = names[0]
+    part = _PARTS[kind][0]
     problems: list[Problem] = []
-    seen: dict[str, tuple[str, ...]] = {}
+    seen: set[str] = set()
     for at, each in enumerate(_parts(document, part)):
         name = str(each.get("id", ""))
         if not name:
@@ -252,22 +331,22 @@ def _check_parts(document: Document, kind: str) -> list[Problem]:
         elif name in seen:
             problems.append(document.source(part, at, "id").problem(f"{name!r} is there twice: ids must differ"))
         else:
-            seen[name] = tuple(each.get("needs", ()))
-    if kind in ("workflow", "expansion"):
-        problems += _check_needs(document, part, seen)
+            seen.add(name)
+    if kind == "workflow":
+        problems += _check_needs(document, part)
     return problems
 
 
-def _check_needs(document: Document, part: str, seen: Mapping[str, Iterable[str]]) -> list[Problem]:
+def _check_needs(document: Document, part: str) -> list[Problem]:
     # Steps of a parent may be needed too; what is missing then shows only when all are merged.
     inherits = bool(document.raw.get("extends"))
-    problems = [
+    seen = {*(str(step.get("id", "")) for step in walk(_parts(document, part)))}
+    return [
         document.source(part, at, "needs").problem(f"{each.get('id')!r} needs {need!r}, which is no id here")
         for at, each in enumerate(_parts(document, part))
         for need in each.get("needs", ())
         if need not in seen and not inherits
     ]
-    return problems or [document.source(part).problem(fault) for fault in circles(seen)]
 
 
 def circles(needs: Mapping[str, Iterable[str]]) -> list[str]:
@@ -300,13 +379,9 @@ def read_steps(document: Document, part: str = "steps") -> tuple[Step, ...]:
     """The steps that stand in the file itself; those that are misshapen are left out."""
     steps = []
     for each in _parts(document, part):
-        needs = each.get("needs", ())
         steps.append(
             Step(
-                str(each.get("id", "")),
-                str(each.get("title", "")),
-                str(each.get("description", "")),
-                tuple(map(str, needs)) if isinstance(needs, list) else (),
+                str(each.get("id", "")), str(each.get("title", "")), str(each.get("description", "")), step_needs(each)
             )
         )
     return tuple(steps)

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from witness.config.town import Town
+from witness.declare.cook import walk
 from witness.declare.document import Document, find_beside, find_formula, read_document
 from witness.declare.formula import (
     Step,
+    check_as_bd,
     check_formula,
     formula_kind,
     formula_name,
     formula_texts,
     read_steps,
+    slips,
     unknown_keys,
 )
 from witness.declare.source import Source
-from witness.declare.variables import SIDECARS, Variable, fill, placeholders, read_variables, resolve
+from witness.declare.variables import SIDECARS, Variable, fill, placeholders, read_variables, resolve, variable_slips
 from witness.errors import DeclarationError, NotFoundError, Problem
 from witness.process.limits import LIMITS, parse_limit
 
@@ -51,6 +54,11 @@ class Molecule:
     warnings: tuple[Problem, ...] = ()
     limits: Mapping[str, tuple[Path, int | None]] = field(default_factory=dict)
     asks: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)
+    #: As they stand in the files, the parents' merged in: the steps, ``[compose]`` and its own advice (none where
+    #: it extends another: ``bd`` leaves that aside).
+    tables: tuple[Mapping[str, Any], ...] = ()
+    composition: Mapping[str, Any] = field(default_factory=dict)
+    advice: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def load(
@@ -194,6 +202,8 @@ class _Reader:
         parents: list[Path] = []
         limits: dict[str, tuple[Path, int | None]] = {}
         asks: dict[Path, Mapping[str, Any]] = {}
+        tables: dict[str, Mapping[str, Any]] = {}
+        composition: Mapping[str, Any] = {}
         chain = (*chain, path.resolve())
         for at, name in enumerate(_extended(document)):
             parent = self._parent(document, at, name, chain)
@@ -203,11 +213,16 @@ class _Reader:
                 declared.setdefault(key, variable)
             warnings += parent.warnings
             steps += parent.steps
+            tables |= {str(step.get("id", "")): step for step in parent.tables}
+            composition = _merge_composition(composition, parent.composition)
             limits = {**parent.limits, **limits}
             asks |= parent.asks
             parents += [parent.path, *parent.parents]
         own, problems = read_variables(document)
         self.problems += problems
+        if self._strict:
+            self.problems += check_as_bd(document, (str(step.get("id", "")) for step in walk(tables.values())))
+        warnings += [*slips(document), *variable_slips(document, own), *_left_aside(document, composition)]
         limits |= self._limits(document)
         return Molecule(
             formula_name(document),
@@ -219,6 +234,9 @@ class _Reader:
             tuple(warnings),
             limits,
             asks | {path: {key: document.raw[key] for key in ASKING_KEYS if key in document.raw}},
+            tuple((tables | {str(step.get("id", "")): step for step in _own_tables(document, "steps")}).values()),
+            _merge_composition(composition, document.raw.get("compose") or {}),
+            () if document.raw.get("extends") else tuple(_own_tables(document, "advice")),
         )
 
     def _limits(self, document: Document) -> dict[str, tuple[Path, int | None]]:
@@ -244,6 +262,27 @@ class _Reader:
             self.problems.append(source.problem(f"extends itself in a circle: {way}"))
             return None
         return self.read(path, chain)
+
+
+def _merge_composition(parent: Mapping[str, Any], child: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As ``bd`` does it: of two only the expansions come together, all else of either is left aside."""
+    if not parent or not child:
+        return parent or child
+    return {key: [*parent.get(key, ()), *child.get(key, ())] for key in ("expand", "map")}
+
+
+def _left_aside(document: Document, inherited: Mapping[str, Any]) -> list[Problem]:
+    """What a formula says beside ``extends`` and ``bd`` does not read there."""
+    own = document.raw.get("compose") if inherited else None
+    keys = [key for key in own if key not in ("expand", "map")] if isinstance(own, Mapping) else []
+    found = [document.source("compose", key) for key in keys]
+    found += [document.source("advice")] if document.raw.get("extends") and document.raw.get("advice") else []
+    return [source.problem("left aside by bd, as the formula extends another one that composes") for source in found]
+
+
+def _own_tables(document: Document, key: str) -> list[dict[str, Any]]:
+    raw = document.raw.get(key, [])
+    return [dict(each) for each in raw if isinstance(each, Mapping)] if isinstance(raw, list) else []
 
 
 def _extended(document: Document) -> list[str]:

@@ -88,7 +88,8 @@ def read_variables(document: Document) -> tuple[dict[str, Variable], list[Proble
         return {}, [document.source("vars").problem("must be a table: write [vars] and name = value lines below")]
     variables: dict[str, Variable] = {}
     problems: list[Problem] = []
-    for name, value in raw.items():
+    for name, given in raw.items():
+        value = _as_bd_takes(name, given)
         source = document.source("vars", name)
         faults = list(_faults(document, name, value))
         if faults:
@@ -108,6 +109,45 @@ def read_variables(document: Document) -> tuple[dict[str, Variable], list[Proble
                 value.get("pattern", ""),
             )
     return variables, problems
+
+
+def _as_bd_takes(name: str, value: Any) -> Any:
+    """A variable without what ``bd`` leaves aside: a default that is no string, a pattern that is no expression."""
+    if not isinstance(value, dict):
+        return value
+    kept = dict(value)
+    if name != SIDECARS and isinstance(kept.get("default"), bool | int | float | list | dict):
+        del kept["default"]
+    if isinstance(kept.get("pattern"), str) and _pattern_fault(kept["pattern"]):
+        del kept["pattern"]
+    return kept
+
+
+def _pattern_fault(pattern: str) -> str:
+    try:
+        foreign(pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def variable_slips(document: Document, declared: Mapping[str, Variable]) -> list[Problem]:
+    """What of ``[vars]`` is taken, and hardly meant: ``bd`` says nothing of it."""
+    raw = document.raw.get("vars")
+    problems = []
+    for name, value in raw.items() if isinstance(raw, dict) else ():
+        if not isinstance(value, dict):
+            continue
+        default, pattern = value.get("default"), value.get("pattern")
+        if name != SIDECARS and default is not None and not isinstance(default, str):
+            where = document.source("vars", name, "default")
+            problems.append(where.problem(f'{_spoken(default)} is left aside: write a string, as in default = "3"'))
+        if isinstance(pattern, str) and (fault := _pattern_fault(pattern)):
+            where = document.source("vars", name, "pattern")
+            problems.append(where.problem(f"left aside: not a regular expression: {fault}"))
+        if isinstance(default, str) and default and name in declared and (fault := declared[name].fault(default)):
+            problems.append(document.source("vars", name, "default").problem(fault))
+    return problems
 
 
 def _accepted(name: str) -> str:
@@ -134,11 +174,6 @@ def _faults(document: Document, name: str, value: Any) -> list[Problem]:
         here = document.source("vars", name, key)
         must = f"it must be one string: {ACCEPTED_FORM}" if (name, key) == (SIDECARS, "default") else f"write {form}"
         problems.append(here.problem(f"{_spoken(given)} is not accepted: {must}"))
-    if isinstance(pattern := value.get("pattern"), str):
-        try:
-            foreign(pattern)
-        except ValueError as error:
-            problems.append(document.source("vars", name, "pattern").problem(f"not a regular expression: {error}"))
     return problems
 
 

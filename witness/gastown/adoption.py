@@ -45,10 +45,10 @@ def declared_for(town: Town, sighting: ObservedPolecat, bead: HookedBead) -> Dec
     workdir = Path(sighting.workdir)
     given = {"issue": bead.id, **bead.attachment.variables} if bead.id else dict(bead.attachment.variables)
     text, source, path = "", Source("settings/witness.yaml", key="sidecars"), ""
-    molecule = _attached(town, bead, workdir)
     if "sidecars" in given:
+        # Whatever is wrong with the formula: who is named by hand observes.
         text, source = given["sidecars"], Source(f"bead {bead.id}", key="attached_vars.sidecars")
-    elif molecule is not None and "sidecars" in molecule.declared:
+    elif (molecule := _attached(town, bead, workdir)) is not None and "sidecars" in molecule.declared:
         text, source, path = molecule.sidecars(given), molecule.sidecars_source(given), str(molecule.path)
         given = molecule.variables(given)
     else:
