@@ -158,6 +158,11 @@ FINDINGS = {
         "delivery/test_nudge_queue_killed.py::test_each_nudge_is_delivered_once_and_in_order",
         "supervise/test_plan_histories.py::test_histories",
     ],
+    "D8-the-memory-that-belongs-to-the-task": [
+        "memory/test_briefing.py::test_relevance_comes_before_confidence_whatever_the_store_holds",
+        "memory/test_briefing.py::test_a_rare_word_counts_for_more_than_common_ones",
+        "memory/test_briefing.py::test_a_word_for_the_same_matter_counts_in_part_and_explain_says_so",
+    ],
     "D9-no-memory-vanishes": [
         "memory/test_archive.py::test_an_import_beyond_the_cap_says_so_and_loses_nothing",
         "memory/test_archive.py::test_a_foreign_file_of_thousands_keeps_them_all",

@@ -18,6 +18,7 @@ from typing import Any
 
 from sidecars.memory.protocol import DECAY_AFTER, DECAY_STEP, FORGOTTEN_UNDER
 from sidecars.memory.record import RELATIONSHIPS, Memory, Sidecar, one_line
+from sidecars.memory.related_words import related
 from sidecars.memory.secret_rules import find_secret
 from sidecars.style import STYLE_BLOCK
 
@@ -107,13 +108,18 @@ def polecat_briefing(sidecar: Sidecar, task: str = "") -> str:
 #
 # Relevance comes first: BM25 over stems, so that a rare word that a memory shares with the task counts for more than
 # a common one. A word of the task that a memory has in another form only (`reindex` and `indexer` have no stem in
-# common, `throttled` and `throttling` have) counts in part where the beginnings are the same. Confidence and age
-# decide between memories that are about as relevant, and alone where no task is known.
+# common, `throttled` and `throttling` have) counts in part where the beginnings are the same, and so does one that
+# stands for the same matter (`login` and `session`: ``related_words``). Confidence and age decide between memories
+# that are about as relevant, and alone where no task is known.
 
 # BM25's own constants, at their usual values.
 _SATURATION, _LENGTH = 1.2, 0.3
 # A word that only begins alike: so much of its weight, where so many characters agree.
 _PART, _BEGINNING = 0.6, 5
+# A word that stands for the same matter (``related_words``): so much of its weight.
+_RELATED = 0.5
+# A stem begins with so many characters of its word, some very few words aside (dying, lying).
+_STEM_KEEPS = 3
 # Memories whose relevance differs by less than one of so many steps are equally relevant.
 _STEPS = 20
 _WEIGHT_CONFIDENCE, _WEIGHT_RECENCY = 0.6, 0.4
@@ -143,7 +149,8 @@ class Ranked:
         score: between 0 and 1; the briefing is in this order.
         recency: 1 when it was reinforced in the last session, half of that every ``DECAY_AFTER`` sessions.
         relevance: how much it shares with the task, 1 for the most relevant one of the store; 0 without a task.
-        shared: the words of the task (as stems) that it shares.
+        shared: the words of the task (as stems) that it shares; ``word ~ other`` where it has another form of it or a
+            word for the same matter.
         withheld: why it is never told, empty when it may be.
     """
 
@@ -162,8 +169,13 @@ def rank(sidecar: Sidecar, task: str = "") -> tuple[Ranked, ...]:
         sidecar: the memory.
         task: what the session is about; without it, confidence and recency decide.
     """
-    documents = [Counter(_all_stems(f"{each.content} {' '.join(each.tags)}")) for each in sidecar.memories]
-    scores, shared = _relevance(documents, words(task))
+    about = words(task)
+    wanted = frozenset(form[:_STEM_KEEPS] for word in about for form in (word, *related(word, _stem)))
+    documents = [
+        Counter(_stems_of(f"{each.content} {' '.join(each.tags)}", wanted) if about else ())
+        for each in sidecar.memories
+    ]
+    scores, shared = _relevance(documents, about)
     best = max(scores, default=0.0)
     ranked = [
         _view(memory, sidecar.sessions_participated, score / best if best else 0.0, found)
@@ -190,25 +202,29 @@ def _relevance(documents: list[Counter[str]], about: frozenset[str]) -> tuple[li
     average = sum(lengths) / len(lengths) if lengths else 1.0
     scores, shared = [0.0] * len(documents), [set[str]() for _ in documents]
     for word in about:
-        found: dict[int, float] = {}
+        # Of several forms that a memory holds the best one counts.
+        found: dict[int, tuple[float, str]] = {}
         for form, weight in _forms(word, holders):
             rarity = math.log(1 + (len(documents) - len(holders[form]) + 0.5) / (len(holders[form]) + 0.5))
             for index in holders[form]:
                 often = documents[index][form]
                 norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths[index] / (average or 1.0))
                 score = weight * rarity * often * (_SATURATION + 1) / (often + norm)
-                found[index] = max(found.get(index, 0.0), score)
-        for index, score in found.items():
+                found[index] = max(found.get(index, (0.0, "")), (score, form))
+        for index, (score, form) in found.items():
             scores[index] += score
-            shared[index].add(word)
+            shared[index].add(word if form == word else f"{word} ~ {form}")
     return scores, [tuple(sorted(each)) for each in shared]
 
 
 def _forms(word: str, known: Iterable[str]) -> Iterator[tuple[str, float]]:
     """The words of the store that a word of the task may mean, with what they count."""
+    alike = related(word, _stem)
     for each in known:
         if each == word:
             yield each, 1.0
+        elif each in alike:
+            yield each, _RELATED
         elif len(word) >= _BEGINNING and len(each) >= _BEGINNING and each[:_BEGINNING] == word[:_BEGINNING]:
             yield each, _PART
 
@@ -232,6 +248,11 @@ def _stems(text: str) -> frozenset[str]:
 
 def _all_stems(text: str) -> list[str]:
     return [_stem(word) for word in _split(text)]
+
+
+def _stems_of(text: str, wanted: frozenset[str]) -> list[str]:
+    """As ``_all_stems``, but a word that begins like none of the wanted stems is left as it is: it cannot be one."""
+    return [_stem(word) if word[:_STEM_KEEPS] in wanted else word for word in _split(text)]
 
 
 def _split(text: str) -> list[str]:

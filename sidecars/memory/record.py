@@ -243,13 +243,23 @@ def _session_to_json(session: Session) -> dict[str, Any]:
 
 
 def dump(sidecar: Sidecar) -> bytes:
-    """The bytes of the file."""
+    """The bytes of the file: a memory is one line, so that a difference of two versions reads well."""
     content = sidecar_to_json(sidecar)
     try:
-        return (json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+        return _dumped(content, escaped=False).encode()
     except UnicodeEncodeError:
         # Another writer's key holds half a character, which JSON can escape and UTF-8 cannot write.
-        return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+        return _dumped(content, escaped=True).encode()
+
+
+def _dumped(content: Mapping[str, Any], *, escaped: bool) -> str:
+    # With an indent Python's own encoder is used, five times as slow as the other one on thousands of memories.
+    lines = ",\n".join(f"    {json.dumps(each, ensure_ascii=escaped, allow_nan=False)}" for each in content["memories"])
+    rest = json.dumps({**content, "memories": []}, ensure_ascii=escaped, indent=2, allow_nan=False)
+    # No text in JSON holds a line break, so this stands at the top level alone.
+    if lines:
+        rest = rest.replace('\n  "memories": []', f'\n  "memories": [\n{lines}\n  ]', 1)
+    return f"{rest}\n"
 
 
 # One line of an agent's journal, and what it makes of a memory.

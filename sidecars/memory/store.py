@@ -164,6 +164,7 @@ class MemoryStore:
         self.root = root
         self._clock = clock or SystemClock()
         self._wait = wait
+        self._understood: tuple[Place, bytes, Reading] | None = None
 
     @property
     def now(self) -> str:
@@ -349,7 +350,10 @@ class MemoryStore:
             return Reading(empty_sidecar(place.agent, self.now), ())
         if has_conflict_marks(data):
             raise MemoryConflictError(place.file, place.agent)
-        return read_sidecar(parse(data), place.agent, self.now)
+        # A session's begin looks at the same file several times; to understand thousands of memories takes its time.
+        if self._understood is None or self._understood[:2] != (place, data):
+            self._understood = (place, data, read_sidecar(parse(data), place.agent, self.now))
+        return self._understood[2]
 
     def _set_corrupt_aside(self, place: Place) -> None:
         try:

@@ -164,3 +164,23 @@ def test_explain_adds_up_and_tells_the_end() -> None:
     assert [each["told"] for each in views].count(True) == 10
     assert "not told" in "".join(views[-1]["lines"])
     assert sessions_left(_memory("x", 0.3, reinforced=3), 3) == 6
+
+
+def test_a_word_for_the_same_matter_counts_in_part_and_explain_says_so() -> None:
+    others = [_memory(f"the parser of module {n} reads {n} lines", 1.0) for n in range(40)]
+    meant = _memory("the session cookie needs SameSite in Safari", 0.5)
+    sidecar = _sidecar(*others, meant)
+    first = rank(sidecar, "users cannot login")[0]
+    assert first.memory is meant
+    assert any(word.startswith("login ~ ") for word in first.shared)
+    assert "login ~ " in explained(sidecar, "users cannot login")[0]["lines"][2]
+    exact = _memory("login is slow", 0.5)
+    assert rank(_sidecar(*others, meant, exact), "users cannot login")[0].memory is exact
+
+
+def test_thousands_are_read_without_looking_at_each_character() -> None:
+    from sidecars.memory.record import one_line
+
+    assert one_line("a  b\tc\u200b d") == "a b c d"
+    assert one_line("plain  text ") == "plain text"
+    assert one_line("straße\u2028x") == "straße x"
