@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def test_every_setting_stands_on_its_page_with_its_default() -> None:
             assert parse_duration(text) == value, name
         elif isinstance(value, bool):
             assert text == str(value).lower(), name
+        elif isinstance(value, tuple) and value:
+            assert text == json.dumps(list(value)), name
         else:
             assert text == (str(value) if value or isinstance(value, float | int) else "empty"), name
     assert all(len(row) == 3 and len(row[2]) > 10 for row in rows), "each says what it means"

@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from witness.clock import Clock, SystemClock
 from witness.config.town import Town
 from witness.errors import NotFoundError, RunEndedError, TownLockedError, UsageError, WitnessError
-from witness.journal import Decision, Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.journal import (
+    Decision,
+    Group,
+    GroupState,
+    Intent,
+    Journal,
+    Member,
+    MemberKind,
+    MemberState,
+    Worktree,
+    WorktreeState,
+)
 from witness.names import GroupId
 
 # What a call needs is imported by the call: a program that only reads a town must not pay for the supervision.
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
     from witness.supervise.reconcile import PatrolReport, Reconciler
     from witness.supervise.spawn import SpawnResult
     from witness.tmux import Tmux
+    from witness.worktrees.keeper import WorktreeEnd, WorktreeKeeper
 
 _PATROL_SECONDS = 120.0
 _P = ParamSpec("_P")
@@ -45,11 +57,13 @@ class NukeResult:
         group: the polecat.
         result: what ended and what survived; None when it was handed to the Witness, because the caller runs inside.
         processes: for a dry run, the pids that it would have ended.
+        worktree: what became of its worktree; None where it had none, or the Witness sees to it.
     """
 
     group: Group
     result: TerminationResult | None = None
     processes: tuple[int, ...] = ()
+    worktree: WorktreeEnd | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form that ``gt polecat nuke --json`` promises."""
@@ -59,6 +73,7 @@ class NukeResult:
             "ended": self.result.ended if self.result else 0,
             "survivors": [{"pid": each.process.pid, "name": each.name} for each in survivors],
             "seconds": round(self.result.seconds, 4) if self.result else 0.0,
+            **({"worktree": self.worktree.as_json()} if self.worktree else {}),
         }
 
 
@@ -209,6 +224,9 @@ class Witness:
         cpu_weight: int | str | None = None,
         witness: bool = True,
         accept_folder: bool = False,
+        worktree: bool | None = None,
+        branch: str = "",
+        base: str = "",
     ) -> SpawnResult:
         """Spawn a polecat with its sidecars.
 
@@ -229,6 +247,9 @@ class Witness:
                 starts, as ``--memory-max``; ``"max"`` for no limit, None for the molecule's or the settings'.
             witness: start the town's Witness when none runs.
             accept_folder: answer the client's question about its folder beforehand, in the client's own way.
+            worktree: give it a worktree and a branch of its own; None for the molecule's or the settings' word.
+            branch: the branch's name; empty for one after the polecat and the run.
+            base: what the branch begins at; empty for the commit that is checked out.
 
         Raises:
             DeclarationError: something declared is wrong; nothing was started.
@@ -264,6 +285,9 @@ class Witness:
                 memory=memory,
                 memory_provider=memory_provider,
                 accept_folder=accept_folder,
+                worktree=worktree,
+                branch=branch,
+                base=base,
             )
         )
 
@@ -440,12 +464,13 @@ class Witness:
 
     # -- end ----------------------------------------------------------------------------------------------------------
 
-    def nuke(self, names: Sequence[str], *, dry_run: bool = False) -> list[NukeResult]:
-        """End polecats with all that belongs to them, and prove it.
+    def nuke(self, names: Sequence[str], *, dry_run: bool = False, discard: bool = False) -> list[NukeResult]:
+        """End polecats with all that belongs to them, and prove it. A worktree that holds work stays.
 
         Args:
             names: as for ``find``.
             dry_run: only say which processes it would end.
+            discard: remove their worktrees with all that they hold.
 
         Raises:
             NotFoundError: one of them is not known; then none is ended.
@@ -454,16 +479,19 @@ class Witness:
         if isinstance(names, str):
             raise TypeError(f"nuke takes a list of names: nuke([{names!r}])")
         groups = [self.find(name) for name in dict.fromkeys(names)]
-        return self.end(groups, dry_run=dry_run)
+        return self.end(groups, dry_run=dry_run, discard=discard)
 
     @_in_turn
-    def end(self, groups: Sequence[Group], *, dry_run: bool = False, reason: str = "nuke") -> list[NukeResult]:
+    def end(
+        self, groups: Sequence[Group], *, dry_run: bool = False, reason: str = "nuke", discard: bool = False
+    ) -> list[NukeResult]:
         """``nuke`` for groups that were looked up already.
 
         Args:
             groups: which.
             dry_run: only say which processes it would end.
             reason: why, for the history.
+            discard: remove their worktrees with all that they hold.
         """
         from witness.launch import town_witness
         from witness.nuke import TerminationResult, is_inside, target
@@ -472,6 +500,8 @@ class Witness:
 
         if dry_run:
             return self._would_end(groups)
+        for group in groups if discard else ():
+            self.journal.worktrees.set_discard(group.id.run)
         table = read_table()
         targets = {group.id.run: target(group, self.journal.members.of(group.id.run), ()) for group in groups}
         inside = {run for run, goal in targets.items() if is_inside([goal], table)}
@@ -486,7 +516,69 @@ class Witness:
         # A group that the Witness has ended since it was looked up has nothing left to end.
         results = {run: TerminationResult(run, 0, (), 0.0) for run in runs}
         results |= {each.run: each for each in self._reconciler.end([(run, reason) for run in runs], outcome)}
-        return [NukeResult(group, results.get(group.id.run)) for group in groups]
+        # One that the Witness is just ending has its worktree judged by it, or by us, whoever is first.
+        outcome.worktrees |= self._reconciler.worktrees.settle(runs, patience=60.0)
+        return [
+            NukeResult(group, results.get(group.id.run), worktree=self._worktree_end(group.id.run, outcome.worktrees))
+            for group in groups
+        ]
+
+    def _worktree_end(self, run: str, ends: Mapping[str, WorktreeEnd]) -> WorktreeEnd | None:
+        from witness.worktrees.keeper import WorktreeEnd
+
+        found = self.journal.worktrees.get(run)
+        if run in ends or found is None or found.state not in (WorktreeState.KEPT, WorktreeState.REMOVED):
+            return ends.get(run)
+        return WorktreeEnd(found, found.state is WorktreeState.KEPT, found.reason)
+
+    # -- worktrees ----------------------------------------------------------------------------------------------------
+
+    @property
+    def worktrees(self) -> WorktreeKeeper:
+        """What keeps and removes worktrees: ``prune`` looks again at those that are kept."""
+        return self._reconciler.worktrees
+
+    @_in_turn
+    def diff(self, name: str, *, stat: bool = False, colour: bool = False) -> str:
+        """What a polecat has changed since its worktree was made: commits, uncommitted and new files.
+
+        Args:
+            name: as for ``find``; its last run when it has ended.
+            stat: only the names of the files and how much of each.
+            colour: with the colours of a terminal.
+
+        Raises:
+            NotFoundError, UsageError: as for ``find``; it has no worktree, or none any more.
+            GitError: git cannot say.
+        """
+        from witness.worktrees.place import read_laid
+        from witness.worktrees.shown import diff
+
+        found = self.worktree(name)
+        return diff(found, read_laid(self.town, found.run), stat=stat, colour=colour)
+
+    @_in_turn
+    def worktree(self, name: str) -> Worktree:
+        """The worktree of a polecat, or of its last run that has one which stands.
+
+        Args:
+            name: as for ``find``.
+
+        Raises:
+            NotFoundError, UsageError: as for ``find``; it has no worktree, or none any more.
+        """
+        group = self.find(name, ended=True)
+        found = self.journal.worktrees.get(group.id.run)
+        if found is None or found.state is WorktreeState.REMOVED:
+            others = [
+                w for w in self.journal.worktrees.standing() if (w.rig, w.polecat) == (group.id.rig, group.id.polecat)
+            ]
+            if others:
+                return others[-1]
+            if found:
+                raise UsageError(f"the worktree of {group.id.address} is gone: {found.reason}")
+            raise UsageError(f"{group.id.address} has no worktree: it works in {group.workdir}; see git there")
+        return found
 
     def _would_end(self, groups: Sequence[Group]) -> list[NukeResult]:
         from witness.nuke import target

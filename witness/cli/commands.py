@@ -7,6 +7,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "attach": ("witness.cli.session:attach", "show a polecat's session in this terminal"),
     "completion": ("witness.cli.completion:completion", "what makes bash, zsh or fish complete our commands"),
     "config": ("witness.cli.config:config", "the settings: show, explain, schema, set"),
+    "diff": ("witness.cli.worktree:diff", "what a polecat has changed in its worktree"),
     "demo": ("witness.cli.demo:demo", "the main job, shown in a scratch town"),
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
     "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
@@ -31,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "state": ("witness.cli.state:state", "what every polecat does, and which one waits for you"),
     "stop": ("witness.cli.polecat:nuke", "the same as gt polecat nuke"),
     "uninstall": ("witness.cli.uninstall:uninstall", "end all of this town, and take us away from it"),
+    "worktree": ("witness.cli.worktree:worktree", "the worktrees of polecats: list, prune"),
     "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
 }
 # Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is
@@ -47,4 +49,5 @@ SHARED: dict[str, frozenset[str]] = {
     "polecat": frozenset(["spawn", "reset"]),
     "stop": frozenset(),
     "witness": frozenset(["run", "patrol", "install"]),
+    "worktree": frozenset(["prune"]),
 }

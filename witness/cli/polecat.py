@@ -13,8 +13,11 @@ from witness.cli.context import ask_for_force, print_json, since_when
 from witness.cli.gas_town import nuke_rig_there, nuke_there
 from witness.cli.spawn import spawn
 from witness.cli.tables import group_rows, show_groups, write_lines
+from witness.cli.worktree import ask_to_discard
 from witness.config.town import Town
 from witness.errors import UsageError
+from witness.journal import Group, GroupState, Worktree, WorktreeState
+from witness.names import split_address
 from witness.state.history import event_line
 from witness.state.records import rfc3339
 
@@ -79,9 +82,22 @@ def status(name: str, as_json: bool) -> None:
 @click.option("--rig", default="", help="With --all: only this rig.")
 @click.option("--dry-run", is_flag=True, help="Only say who would be ended.")
 @click.option("--force", "-f", is_flag=True, help="From another polecat; in a Gas Town: skip its checks.")
+@click.option("--discard", is_flag=True, help="Remove their worktrees too, with all that is in them; asks first.")
+@click.option("--yes", is_flag=True, help="With --discard: do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force: bool, as_json: bool) -> None:
+def nuke(
+    names: tuple[str, ...],
+    everybody: bool,
+    rig: str,
+    dry_run: bool,
+    force: bool,
+    discard: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """End polecats with all their sidecars and descendants, and prove that nothing survived.
+
+    A worktree that holds work is kept, and named; --discard removes it, also that of a polecat which has ended.
 
     In a Gas Town the real gt polecat nuke goes first, for each polecat that has a worktree there. What its safety
     checks keep is kept whole.
@@ -92,13 +108,16 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
     if bool(names) == everybody:
         raise UsageError("name the polecats to end, or say --all")
     with Witness(town) as witness:
-        groups = [witness.find(name) for name in names] or [group for group, _ in witness.polecats(rig)]
+        groups = [_meant(witness, name, discard=discard) for name in names]
+        groups = groups or [group for group, _ in witness.polecats(rig)]
         ask_for_force(witness.journal, groups, force=force or dry_run)
+        if discard and not dry_run:
+            ask_to_discard(witness, _standing(witness, groups), yes=yes)
         if whole_rig:
             free, refused, code = nuke_rig_there(town, groups, rig, force=force, dry_run=dry_run, quiet=as_json)
         else:
             free, refused = nuke_there(town, groups, force=force, dry_run=dry_run, quiet=as_json)
-        nuked = witness.end(free, dry_run=dry_run)
+        nuked = witness.end(free, dry_run=dry_run, discard=discard)
     rows = [each.as_json() for each in nuked]
     if as_json:
         print_json(rows)
@@ -107,6 +126,8 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
         if not as_json:
             goes_on = "; the session is a person's own, and goes on" if each.group.id.run in theirs else ""
             click.echo(_sentence(each, row, dry_run) + goes_on)
+            if each.worktree:
+                click.echo(f"  {each.worktree}")
         for survivor in row["survivors"]:
             click.echo(f"gt: {row['polecat']}: still alive: {survivor['pid']} {survivor['name']}", err=True)
     for group in refused:
@@ -115,9 +136,24 @@ def nuke(names: tuple[str, ...], everybody: bool, rig: str, dry_run: bool, force
         sys.exit(code or 1)
 
 
+def _meant(witness: Witness, name: str, *, discard: bool) -> Group:
+    """The polecat of that name; to discard a worktree, also the ended one that has left it."""
+    if not discard or witness.journal.groups.named(*reversed(split_address(name))):
+        return witness.find(name)
+    group = witness.journal.groups.get(witness.worktree(name).run)
+    return group or witness.find(name)
+
+
+def _standing(witness: Witness, groups: list[Group]) -> list[Worktree]:
+    found = witness.journal.worktrees.of_runs([group.id.run for group in groups]).values()
+    return [each for each in found if each.state is not WorktreeState.REMOVED]
+
+
 def _sentence(nuked: NukeResult, row: dict[str, Any], dry_run: bool) -> str:
     if dry_run:
         return f"{row['polecat']}: would end {len(nuked.processes)} processes: {' '.join(map(str, nuked.processes))}"
+    if nuked.group.state is GroupState.NUKED:
+        return f"{row['polecat']}: it had ended already"
     if nuked.result is None:
         return f"{row['polecat']}: we run inside of it, so the Witness ends it"
     outcome = f"{len(row['survivors'])} SURVIVED" if row["survivors"] else "none survived"

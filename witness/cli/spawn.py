@@ -58,6 +58,7 @@ def _limit(_: click.Context, option: click.Parameter, value: str | None) -> tupl
     epilog="Examples:\n\n"
     "  gt polecat spawn toast --molecule mol-demo\n\n"
     "  gt polecat spawn toast --sidecars specs:docs/api-spec.md,scope --task 'Fix the order check'\n\n"
+    "  gt polecat spawn toast --worktree --base main --issue 17.md\n\n"
     "  gt polecat spawn toast --agent 'codex --full-auto' --memory-max 4G --pids-max 500"
 )
 @click.argument("name")
@@ -98,6 +99,11 @@ def _limit(_: click.Context, option: click.Parameter, value: str | None) -> tupl
 @click.option(
     "--accept-folder", is_flag=True, help="Answer the client's question about the folder, for this folder only."
 )
+@click.option(
+    "--worktree/--no-worktree", default=None, help="Give it a git worktree and a branch of its own, in this town."
+)
+@click.option("--branch", default="", metavar="NAME", help="The worktree's new branch (default: polecat/NAME-RUN).")
+@click.option("--base", default="", metavar="REF", help="What the branch begins at (default: what is checked out).")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the agent shows a prompt, work or a dialog.")
 @click.option("--no-witness", is_flag=True, help="Do not start the Witness; sidecars are not respawned then.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -116,6 +122,9 @@ def spawn(
     outside: tuple[str, ...],
     accept_scope: bool,
     accept_folder: bool,
+    worktree: bool | None,
+    branch: str,
+    base: str,
     no_wait: bool,
     no_witness: bool,
     as_json: bool,
@@ -149,6 +158,9 @@ def spawn(
         check=prospects,
         accept_folder=accept_folder,
         ask_folder=None if as_json or not _at_terminal() else _ask_folder,
+        worktree=worktree,
+        branch=branch,
+        base=base,
     )
     with Witness(_town_for(workdir)) as witness:
         request = with_scope(witness, request, Scope(only, outside, accept_scope), asks=request.ask_folder is not None)
@@ -210,6 +222,8 @@ def _tell_spawned(spawned: SpawnResult) -> None:
     click.echo(f"{spawned.group.address} runs in session {spawned.session} (agent {spawned.agent.pid})")
     if spawned.channel.reason:
         click.echo(f"  channel {spawned.channel.channel}: {spawned.channel.reason}")
+    if spawned.worktree:
+        click.echo(f"  works in {spawned.worktree.path} (branch {spawned.worktree.branch})")
     click.echo(f"  watch it: gt attach {spawned.group.address}")
     for sidecar in spawned.sidecars:
         pid = sidecar.process.pid if sidecar.process else "-"

@@ -17,10 +17,12 @@ import click
 
 from witness.agents.channels import recorded_state
 from witness.api import Witness
-from witness.journal import Group, GroupState, Member
+from witness.journal import Group, GroupState, Member, WorktreeState
 from witness.process.limits import shown_size
 from witness.state.reader import StateReader
 from witness.state.records import PolecatState, wall_of
+from witness.worktrees.place import read_laid
+from witness.worktrees.shown import facts_of, words_of
 
 _COLOUR = {
     "working": "green",
@@ -170,7 +172,16 @@ def group_rows(
     reader = reader or StateReader(witness.town, witness.journal)
     living = [pair for pair in groups if pair[0].state is not GroupState.NUKED]
     states = {each.run: each for each in reader.polecats(living)}
-    return [_row(witness, group, members, states.get(group.id.run) or reader.ended(group)) for group, members in groups]
+    trees = witness.journal.worktrees.of_runs([group.id.run for group, _ in groups])
+    standing = [each for each in trees.values() if each.state is not WorktreeState.REMOVED]
+    facts = facts_of(standing, {each.run: read_laid(witness.town, each.run) for each in standing}) if standing else {}
+    return [
+        {
+            **_row(witness, group, members, states.get(group.id.run) or reader.ended(group)),
+            "worktree": facts.get(group.id.run),
+        }
+        for group, members in groups
+    ]
 
 
 def _row(witness: Witness, group: Group, members: list[Member], state: PolecatState) -> dict[str, Any]:
@@ -246,6 +257,8 @@ def show_groups(rows: Sequence[dict[str, Any]]) -> None:
 
 def _lines(row: dict[str, Any]) -> list[str]:
     lines = state_lines(row)
+    if row["worktree"]:
+        lines.insert(1, f"  {words_of(row['worktree'])}")
     if row["channel_note"] and not row["ended"]:
         lines.append(f"  channel {row['channel']}: {row['channel_note']}")
     return lines + [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from witness.daemon import service_units
 from witness.doctor.prerequisites import settings_files
 from witness.doctor.runtime import remove_dead_socket
 from witness.errors import UsageError, WitnessError
+from witness.worktrees.place import worktrees_dir
 
 
 @click.command
@@ -36,6 +38,7 @@ def uninstall(yes: bool, force: bool) -> None:
         *_hooks(town, faults),
         *_plugin(faults),
         *(f"removed: {path}" for path in service_units.remove(town)),
+        *_worktrees(town),
         *_folders(town),
     ]
     for line in told or [f"nothing of ours is left in {town.root}"]:
@@ -64,6 +67,7 @@ def _end(town: Town, *, yes: bool, force: bool) -> None:
         _ask(", ".join(group.id.address for group in groups) or "no polecat", town, yes=yes)
         survivors = [each for ended in witness.end(groups) for each in ended.as_json()["survivors"]]
         witness.stop()
+        witness.worktrees.prune()
     if survivors:
         raise WitnessError(f"still alive, so nothing was removed: {survivors}")
 
@@ -103,6 +107,19 @@ def _plugin(faults: list[str]) -> Iterator[str]:
         yield from (f"removed: {what}" for what in client_extensions.clear_plugin(home))
     except OSError as error:
         faults.append(f"what the client has left of our plugin is still there: {error}")
+
+
+def _worktrees(town: Town) -> Iterator[str]:
+    """The worktrees that hold work stay, whatever else goes; the record of them goes with the journal."""
+    top = worktrees_dir(town)
+    if not top.is_dir() or top.is_symlink():
+        return
+    kept = [each for rig in sorted(top.iterdir()) if rig.is_dir() and rig.name != ".removed" for each in rig.iterdir()]
+    for each in kept:
+        yield f"kept: {each}, for it holds work: git -C {shlex.quote(str(each))} status"
+    if not kept:
+        shutil.rmtree(top)
+        yield f"removed: {top}"
 
 
 def _folders(town: Town) -> Iterator[str]:

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -98,6 +99,13 @@ class Settings:
             terminal), ``accept``, ``never``.
         on: who is told when a polecat waits, has died, is stuck, has lost a sidecar or has met its client's limit:
             ``{waiting: {command: PROGRAM}}``; see ``Telling``.
+        worktree: whether each polecat gets a worktree and a branch of its own, as ``gt polecat spawn --worktree``.
+        worktree_files: what git ignores and a worktree needs all the same, relative to the repository's top: a folder
+            is linked (where git ignores the link too), a file copied; ``link:PATH``, ``copy:PATH`` say it themselves.
+        setup: commands that are run in a new worktree, in order, before the agent starts; no shell reads them.
+        setup_timeout: how long one of them may take.
+        worktree_throwaway: names of ignored files and folders that anybody can make again, as globs: they keep no
+            worktree from being removed. Folders that say so themselves (``CACHEDIR.TAG``) need not be named.
         trust: folders whose projects may declare whatever they like of sidecar types, relative to the town's root.
     """
 
@@ -141,6 +149,11 @@ class Settings:
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folders: str = "ask"
     on: Mapping[str, tuple[Telling, ...]] = field(default_factory=dict)
+    worktree: bool = False
+    worktree_files: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    setup_timeout: float = 600.0
+    worktree_throwaway: tuple[str, ...] = ("__pycache__", "*.pyc")
     trust: tuple[str, ...] = ()
 
     @property
@@ -166,6 +179,7 @@ DURATIONS = frozenset(
         "failed_decay",
         "linger",
         "hook_wait",
+        "setup_timeout",
     ]
 )
 _SHORTEST_INTERVAL = 0.01
@@ -215,9 +229,42 @@ def _on(value: Any) -> Any:
     return read_notices(value, parse_duration)
 
 
+def _worktree_files(value: Any) -> Any:
+    for each in _texts(value):
+        path = each.removeprefix("link:").removeprefix("copy:")
+        parts = path.split("/")
+        if path.startswith("/") or not path or ".." in parts or ".git" in parts or "." in parts:
+            raise ValueError(f"{each!r} must be a path below the repository's top, as in [.env, node_modules]")
+    return tuple(value)
+
+
+def _texts(value: Any) -> Any:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each and "\0" not in each for each in value):
+        raise ValueError("write it as a list of texts")
+    return tuple(value)
+
+
+def _commands(value: Any) -> Any:
+    for each in _texts(value):
+        try:
+            words = shlex.split(each)
+        except ValueError as error:
+            raise ValueError(f"{each!r} cannot be split into words: {error}") from error
+        if not words:
+            raise ValueError("a command is empty")
+    return tuple(value)
+
+
 _SHAPED: Mapping[str, Callable[[Any], Any]] = {
-    "prices": _prices, "types": _types, "trust": _folders, "follow": _follow, "on": _on,
-}  # fmt: skip
+    "prices": _prices,
+    "types": _types,
+    "trust": _folders,
+    "follow": _follow,
+    "on": _on,
+    "worktree_files": _worktree_files,
+    "worktree_throwaway": _texts,
+    "setup": _commands,
+}
 
 
 def _convert(name: str, value: Any) -> Any:

@@ -38,7 +38,7 @@ from witness.state.history import event_line
 from witness.supervise.delivery_round import TICK
 from witness.supervise.executor import PatrolResult
 from witness.supervise.rebuild import rebuild
-from witness.supervise.reconcile import Reconciler, report
+from witness.supervise.reconcile import Reconciler, report, worktree_keeper
 from witness.version import __version__
 
 # A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
@@ -85,6 +85,7 @@ class Daemon:
         self._pool_handle = self._pool_generation = -1
         self._stopping = False
         self._due: dict[str, float] = {}
+        self._settling: threading.Thread | None = None
         self._next_look = self._next_tick = self._woke = self._clock.monotonic()
         self._trust_ages_from = 0.0
         self._empty_since: float | None = None
@@ -143,7 +144,7 @@ class Daemon:
 
     def _close(self) -> None:
         for thread in threading.enumerate():
-            if thread.name == "nuke":
+            if thread.name in ("nuke", "worktrees"):
                 thread.join()
         try:
             self._take_results(PatrolResult())
@@ -262,6 +263,7 @@ class Daemon:
             min(interval, 1.0) if self._reconciler.follower.pending else interval
         )
         self._begin(nukes, outcome)
+        self._settle_worktrees()
         living = {group.id.run for group in self._journal.groups.living()}
         self._schedule(living)
         for run in set(self._due) - living:
@@ -448,6 +450,8 @@ class Daemon:
         threading.Thread(target=work, args=(targets,), name="nuke").start()
 
     def _take_results(self, outcome: PatrolResult) -> None:
+        if not self._ended:
+            return
         while self._ended:
             ended = self._ended.popleft()
             self._nukes.discard(ended.run)
@@ -460,6 +464,25 @@ class Daemon:
                 told.nuked += mine.nuked
                 told.errors += mine.errors
             self._schedule({ended.run})
+        self._settle_worktrees()
+
+    def _settle_worktrees(self) -> None:
+        """Judge the worktrees of runs that are over, in a thread of its own: git may take its time."""
+        if (self._settling and self._settling.is_alive()) or not self._reconciler.worktrees.pending():
+            return
+
+        def work() -> None:
+            try:
+                with Journal(self._town.journal_path) as journal:
+                    worktree_keeper(self._town, journal, self._clock).settle()
+            except (WitnessError, OSError) as error:
+                say(str(error))
+            finally:
+                with contextlib.suppress(OSError):
+                    os.write(self._wake_write, b"w")  # the history has something to tell
+
+        self._settling = threading.Thread(target=work, args=(), name="worktrees")
+        self._settling.start()
 
 
 def _raise_handle_limit() -> None:

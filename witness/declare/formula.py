@@ -49,6 +49,7 @@ _SHAPE: dict[str, Any] = {
     "pour": True,
     "agent": "…",
     "review_only": True,
+    "worktree": True,
     "inputs": {"*": {"description": "…", "type": "…", "required": True, "required_unless": _STRINGS, "default": "…"}},
     "prompts": {"*": "…"},
     "output": {"directory": "…", "leg_pattern": "…", "synthesis": "…"},

@@ -112,6 +112,12 @@ class Molecule:
         return given if isinstance(given, str) else ""
 
     @property
+    def worktree(self) -> bool | None:
+        """Whether its polecat wants a worktree of its own; None where the formula does not say."""
+        given = self.document.raw.get("worktree")
+        return given if isinstance(given, bool) else None
+
+    @property
     def kind(self) -> str:
         """workflow, convoy, expansion or aspect; empty for bare variables."""
         return formula_kind(self.document)

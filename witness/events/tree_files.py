@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from witness.process.git import SAFE
+
 # Larger files are compared by size, times and inode alone: a megabyte is hashed in about a millisecond.
 _LARGEST_HASHED = 1 << 20
 # Trees that tools fill with thousands of files that nobody wrote. They are watched at their top only.
@@ -202,8 +204,6 @@ def differing(before: Mapping[str, Signature], after: Mapping[str, Signature]) -
 _PATIENCE = 5.0
 # An argument list holds some hundred kilobytes; what exceeds it is not worth the question.
 _MOST_ASKED = 1000
-# A cloned repository's own configuration must run nothing.
-_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
 _DEBUG = re.compile(
     rb"\s+ctime: (\d+):(\d+)\n\s+mtime: (\d+):(\d+)\n\s+dev: \d+\s+ino: (\d+)\n\s+uid: \d+\s+gid: \d+\n"
     rb"\s+size: (\d+)\s+flags: \w+\n"
@@ -287,7 +287,7 @@ def _git(folder: str, *words: str, data: bytes = b"", literal: bool = False) -> 
         environment["GIT_LITERAL_PATHSPECS"] = "1"
     try:
         done = subprocess.run(
-            ["git", "-C", folder, *_SAFE, *words],
+            ["git", "-C", folder, *SAFE, *words],
             input=data,
             capture_output=True,
             env=environment,

@@ -22,6 +22,8 @@ from witness.journal.records import (
     SidecarState,
     Subject,
     Usage,
+    Worktree,
+    WorktreeState,
 )
 
 __all__ = [
@@ -42,4 +44,6 @@ __all__ = [
     "SidecarState",
     "Subject",
     "Usage",
+    "Worktree",
+    "WorktreeState",
 ]

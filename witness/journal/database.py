@@ -17,6 +17,7 @@ from witness.journal.groups import DefinitionTable, GroupTable, MemberTable
 from witness.journal.records import Event
 from witness.journal.saved_state import QueueTable, SidecarTable, TownTable
 from witness.journal.schema import STEPS
+from witness.journal.worktrees import WorktreeTable
 
 # Longest wait for another writer; every transaction of ours is far shorter.
 _BUSY_SECONDS = 5.0
@@ -74,6 +75,7 @@ class Journal:
         self.queues = QueueTable(self)
         self.town = TownTable(self)
         self.definitions = DefinitionTable(self)
+        self.worktrees = WorktreeTable(self)
 
     def __enter__(self) -> Self:
         return self

@@ -44,6 +44,18 @@ class GroupState(StrEnum):
     NUKED = "NUKED"
 
 
+class WorktreeState(StrEnum):
+    """Where a polecat's worktree stands."""
+
+    MAKING = "MAKING"
+    """It is being made, and no agent has been in it."""
+    READY = "READY"
+    """Its polecat works in it, or has ended a moment ago."""
+    KEPT = "KEPT"
+    """Its polecat has ended, and it holds work."""
+    REMOVED = "REMOVED"
+
+
 class Intent(StrEnum):
     """What somebody wants of a group; a fact about people, not about processes."""
 
@@ -194,6 +206,40 @@ class Member:
     crashes: tuple[float, ...] = ()
     restarts: int = 0
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A worktree that was made for one run.
+
+    Args:
+        run, rig, polecat: whose.
+        path: its folder.
+        repository: git's own folder of the repository that it belongs to.
+        branch: the one that was made with it.
+        base: the commit that it began at.
+        state: where it stands.
+        since: wall clock of the last change of state.
+        reason: why it is kept, or how it went.
+        discard: somebody wants it removed with all that it holds.
+    """
+
+    run: str
+    rig: str
+    polecat: str
+    path: str
+    repository: str
+    branch: str
+    base: str
+    state: WorktreeState = WorktreeState.MAKING
+    since: float = 0.0
+    reason: str = ""
+    discard: bool = False
+
+    @property
+    def address(self) -> str:
+        """``rig/polecat``."""
+        return f"{self.rig}/{self.polecat}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,4 +165,12 @@ STEPS: tuple[str, ...] = (
     ALTER TABLE groups ADD COLUMN limits_met TEXT NOT NULL DEFAULT '';
     """,
     "ALTER TABLE groups ADD COLUMN by_person INTEGER NOT NULL DEFAULT 0",
+    """
+    CREATE TABLE worktrees (
+        run TEXT PRIMARY KEY, rig TEXT NOT NULL, polecat TEXT NOT NULL, path TEXT NOT NULL, repository TEXT NOT NULL,
+        branch TEXT NOT NULL, base TEXT NOT NULL, state TEXT NOT NULL, since REAL NOT NULL, reason TEXT NOT NULL,
+        discard INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE INDEX worktrees_that_stand ON worktrees (polecat) WHERE state != 'REMOVED'
+    """,
 )

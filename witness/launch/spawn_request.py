@@ -31,6 +31,7 @@ from witness.trust.definition import allowed
 from witness.trust.molecules import molecule_asking, project_of
 from witness.trust.requests import reaches_outside
 from witness.trust.settings import rig_askings, trusted_settings, withheld_settings
+from witness.worktrees.making import WorktreePlan, plan_worktree
 
 DEFAULT_AGENT = "claude"
 
@@ -82,6 +83,9 @@ class SpawnRequest:
         more_sidecars: a spec that is added, unless a sidecar of its type is declared already.
         accept_folder: answer the client's question about its folder beforehand.
         ask_folder: asks a person whether to; for the setting ``folders: ask``.
+        worktree: give it a worktree and a branch of its own; None for the molecule's or the settings' word.
+        branch: the branch's name; empty for one after the polecat and the run.
+        base: what it begins at; empty for the commit that is checked out.
     """
 
     polecat: str
@@ -102,6 +106,9 @@ class SpawnRequest:
     more_sidecars: str = ""
     accept_folder: bool = False
     ask_folder: Callable[[FolderDialog], bool] | None = None
+    worktree: bool | None = None
+    branch: str = ""
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,8 @@ class SpawnPlan:
         folder: the client's question about its folder that is to be answered beforehand; None for none.
         limits: what its agent may use of the machine.
         withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
+        worktree: what it works in, to be made; None for the working directory as it is.
+        check: looks at each sidecar once more, in the worktree.
     """
 
     group: GroupId
@@ -145,6 +154,8 @@ class SpawnPlan:
     warnings: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     withheld: tuple[str, ...] = ()
+    worktree: WorktreePlan | None = None
+    check: SidecarCheck | None = None
 
     @property
     def specs(self) -> tuple[SidecarSpec, ...]:
@@ -205,6 +216,9 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
         mute, found, problems = look_at_sidecars(request.check, town, group, workdir, sidecars, task.text, variables)
     if problems:
         raise DeclarationError(problems)
+    worktree = _worktree(town, request, molecule, settings, group, workdir)
+    if worktree:
+        workdir = worktree.workdir
     folder = _folder(request, settings, argv, workdir)
     return SpawnPlan(
         group,
@@ -221,10 +235,67 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
         mute,
         found,
         folder,
-        tuple(map(str, molecule.warnings)) if molecule else (),
+        (*map(str, molecule.warnings if molecule else ()), *(worktree.warnings if worktree else ())),
         limits.over(request.limits),
         tuple(withheld),
+        worktree,
+        request.check,
     )
+
+
+def _worktree(
+    town: Town, request: SpawnRequest, molecule: Molecule | None, settings: Settings, group: GroupId, workdir: Path
+) -> WorktreePlan | None:
+    """The worktree that the polecat is to have: the request's word counts before the molecule's, and that before the
+    settings'.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    asked = request.worktree
+    if request.branch or request.base:
+        if asked is False:
+            raise UsageError("--branch and --base are of a worktree: leave --no-worktree out")
+        asked = True
+    if town.gastown:
+        if asked:
+            raise UsageError("--worktree: in a Gas Town worktrees are made by the real gt: gt sling")
+        return None
+    declared = molecule.worktree if molecule else None
+    if not (asked if asked is not None else settings.worktree if declared is None else declared):
+        return None
+    return plan_worktree(
+        town,
+        group,
+        workdir,
+        branch=request.branch,
+        base=request.base,
+        files=settings.worktree_files,
+        setup=settings.setup,
+        setup_timeout=settings.setup_timeout,
+        throwaway=settings.worktree_throwaway,
+    )
+
+
+def check_in_worktree(town: Town, plan: SpawnPlan) -> None:
+    """See that what was declared is in the new worktree too: it holds what was committed, and nothing else.
+
+    Raises:
+        DeclarationError: a sidecar's file, or the issue, is not there. Holds all such faults.
+    """
+    assert plan.worktree  # noqa: S101 - the caller has asked
+    problems: list[Problem] = []
+    if plan.check:
+        _, _, problems = look_at_sidecars(
+            plan.check, town, plan.group, plan.workdir, plan.sidecars, plan.task.text, plan.variables
+        )
+    # What bd gave is in no file; what was read from a file is in the worktree as it was read.
+    source = plan.task.source
+    if source and (plan.worktree.source / source).is_file() and not (plan.workdir / source).is_file():
+        problems.append(Problem(f"{source} is not committed, so the worktree does not have it", "--issue"))
+    if problems:
+        more = Problem("a worktree holds what its --base holds: commit it, or name it in worktree_files", "--worktree")
+        raise DeclarationError([*problems, more])
 
 
 def look_at_sidecars(

@@ -37,6 +37,8 @@ _WORDS: Mapping[str, str] = {
     "late-done": "a done of a run that is over was dropped",
     "nuke-began": "it is being ended: {reason}",
     "limits-met": "{words}",
+    "worktree-kept": "its worktree {path} is kept: {reason}: gt diff {polecat}",
+    "worktree-removed": "its worktree is removed: {reason}",
     "nuked": "ended {ended} processes in {seconds} s, none survived ({reason})",
     "nuke-failed": "still alive after its end: {survivors}",
     "told": "{message}",

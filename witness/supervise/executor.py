@@ -45,6 +45,7 @@ from witness.supervise.delivery_round import Deliveries
 from witness.supervise.lifecycle import GroupEvent, MemberEvent, next_group, next_member
 from witness.supervise.plan_sidecars import after_crash
 from witness.tmux import Tmux
+from witness.worktrees.keeper import WorktreeEnd
 
 # Between TERM and KILL for what outlived its group's own end: the round waits for it, so it is short.
 _ORPHANS_SECONDS = 0.3
@@ -58,6 +59,7 @@ class PatrolResult:
     zombies: list[dict[str, str]] = field(default_factory=list)
     nuked: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    worktrees: dict[str, WorktreeEnd] = field(default_factory=dict)
 
 
 class Executor:

@@ -22,6 +22,8 @@ from witness.supervise.lifecycle import MemberEvent
 from witness.supervise.plan import plan
 from witness.supervise.snapshot import Snapshot, SnapshotReader
 from witness.tmux import Tmux
+from witness.trust.settings import trusted_settings
+from witness.worktrees.keeper import WorktreeKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,22 @@ class PatrolReport:
         return asdict(self)
 
 
+# Another process that is at the same worktree looks at it, or deletes it.
+_WORKTREE_SECONDS = 60.0
+
+
+def worktree_keeper(town: Town, journal: Journal, clock: Clock) -> WorktreeKeeper:
+    """What keeps and removes the worktrees of a town, by its settings."""
+
+    def throwaway(rig: str) -> tuple[str, ...]:
+        try:
+            return trusted_settings(town.root, rig).worktree_throwaway
+        except WitnessError:
+            return ()  # settings with a fault let nothing be thrown away
+
+    return WorktreeKeeper(town, journal, clock, throwaway)
+
+
 class Reconciler:
     """Everything that a round needs, put together for one town.
 
@@ -70,6 +88,7 @@ class Reconciler:
         self.channels = ChannelWatch(town, journal, self.tmux, clock)
         self.actor = Executor(town, journal, self.tmux, self.pool, clock)
         self.follower = Follower(town, journal, self.tmux, clock)
+        self.worktrees = worktree_keeper(town, journal, clock)
 
     def close(self) -> None:
         self.follower.close()
@@ -147,6 +166,7 @@ class Reconciler:
         standing = self._sessions() if len(results) > 1 else None
         for result in results:
             self.actor.finish_nuke(result, outcome, standing)
+        outcome.worktrees |= self.worktrees.settle([goal.run for goal in targets], patience=_WORKTREE_SECONDS)
         return results
 
     def _sessions(self) -> set[str] | None:
@@ -166,6 +186,7 @@ class Reconciler:
         checked, nukes = self.look((), outcome, late=late, wait=True)
         outcome.errors.extend(self.observer.troubles)
         self.end(nukes, outcome)
+        outcome.worktrees |= self.worktrees.settle()
         return report(checked, outcome)
 
 

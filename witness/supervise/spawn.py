@@ -19,11 +19,11 @@ from witness.agents.hook_settings import readable, session_settings
 from witness.config.keys import exported_key
 from witness.errors import JournalError, SpawnError, TownLockedError, UsageError, WitnessError
 from witness.files import replace_file
-from witness.journal import Group, GroupState, Member, MemberKind, RunState
+from witness.journal import Group, GroupState, Intent, Member, MemberKind, RunState, Worktree, WorktreeState
 from witness.launch import town_witness
 from witness.launch.environment import polecat_environment
 from witness.launch.pane import StartedPolecat, make_run_dir, start_polecat
-from witness.launch.spawn_request import SpawnPlan
+from witness.launch.spawn_request import SpawnPlan, check_in_worktree
 from witness.names import GroupId
 from witness.process import ProcessId
 from witness.process.cgroup import cgroup_members, make_cgroup
@@ -33,6 +33,8 @@ from witness.process.table import identify
 from witness.supervise.executor import PatrolResult
 from witness.supervise.reconcile import Reconciler
 from witness.tmux import Tmux
+from witness.worktrees.making import make_worktree
+from witness.worktrees.place import held, make_places
 
 # Sidecars start in milliseconds; a machine under full load may need a hundred times that.
 _SIDECARS_SECONDS = 60.0
@@ -62,6 +64,7 @@ class SpawnResult:
         mute: why a sidecar can never speak as it is declared, by its name.
         found: what a sidecar holds the agent to, by its name.
         accepted: the client's question about its folder that was answered beforehand, and where; empty for none.
+        worktree: what it works in, when it has one of its own.
     """
 
     group: GroupId
@@ -73,6 +76,7 @@ class SpawnResult:
     mute: Mapping[str, str] = field(default_factory=dict)
     found: Mapping[str, str] = field(default_factory=dict)
     accepted: str = ""
+    worktree: Worktree | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form that ``gt polecat spawn --json`` promises."""
@@ -83,6 +87,7 @@ class SpawnResult:
             "run": self.group.run,
             "pid": self.agent.pid,
             "channel": str(self.channel.channel),
+            **({"worktree": self.worktree.path, "branch": self.worktree.branch} if self.worktree else {}),
             "sidecars": [
                 {
                     "name": each.name,
@@ -125,17 +130,22 @@ class Spawner:
             )
         if witness:
             self._hand_over_key(prepared)
+        if prepared.worktree:
+            make_places(self._town, prepared.group)
         self._record(prepared)
         run = prepared.group.run
         self._reconciler.observer.spawning.add(run)
         try:
+            if prepared.worktree:
+                self._make_worktree(prepared)
             started, choice = self._start_agent(prepared)
             self._start_sidecars(run, prepared, witness=witness)
             self._settle(prepared, started)
         except BaseException as error:
-            survivors = self._undo(prepared)
+            survivors, kept = self._undo(prepared)
             if isinstance(error, SpawnError):
-                raise SpawnError(prepared.group.address, error.reason, survivors) from error
+                reason = f"{error.reason}; {kept}" if kept else error.reason
+                raise SpawnError(prepared.group.address, reason, survivors) from error
             raise
         finally:
             self._reconciler.observer.spawning.discard(run)
@@ -151,7 +161,30 @@ class Spawner:
             prepared.mute,
             prepared.found,
             str(prepared.folder or ""),
+            prepared.worktree.worktree if prepared.worktree else None,
         )
+
+    def _make_worktree(self, prepared: SpawnPlan) -> None:
+        """Make its worktree; from the record of the intent to READY nobody else judges or removes it."""
+        plan, run = prepared.worktree, prepared.group.run
+        assert plan  # noqa: S101 - the caller has asked
+        run_dir = self._town.run_dir(run)
+        try:
+            make_run_dir(run_dir)
+            with held(self._town, run, _RECORD_SECONDS) as ours:
+                if not ours:
+                    raise SpawnError(prepared.group.address, "its worktree is held by another process")
+                make_worktree(self._town, prepared.group, plan, run_dir / "logs" / "setup.log")
+                check_in_worktree(self._town, prepared)
+                self._journal.worktrees.move(run, WorktreeState.READY, self._clock.wall())
+        except UsageError:
+            raise
+        except (OSError, WitnessError) as error:
+            reason = error.reason if isinstance(error, SpawnError) else str(error)
+            raise SpawnError(prepared.group.address, reason) from error
+        group = self._journal.groups.get(run)
+        if group is None or group.state is not GroupState.SPAWNING or group.intent is Intent.NUKE:
+            raise SpawnError(prepared.group.address, "it was nuked while its worktree was made")
 
     def _record(self, prepared: SpawnPlan) -> None:
         living = self._journal.members.of_living()
@@ -178,6 +211,8 @@ class Spawner:
                     ),
                 )
             )
+            if prepared.worktree:
+                self._journal.worktrees.add(replace(prepared.worktree.worktree, since=self._clock.wall()))
             run = prepared.group.run
             for name, kind in (
                 ("reaper", MemberKind.REAPER),
@@ -377,15 +412,18 @@ class Spawner:
             + (f"; its last words: {printable}" if printable else "")
         )
 
-    def _undo(self, prepared: SpawnPlan) -> tuple[int, ...]:
-        run = prepared.group.run
+    def _undo(self, prepared: SpawnPlan) -> tuple[tuple[int, ...], str]:
+        """End what was started; (pids that survived, what is said of a worktree that had to be kept)."""
+        run, outcome = prepared.group.run, PatrolResult()
         try:
-            results = self._reconciler.end([(run, "spawn-failed")], PatrolResult(), grace=_UNDO_SECONDS)
+            results = self._reconciler.end([(run, "spawn-failed")], outcome, grace=_UNDO_SECONDS)
         except JournalError:
             # Nothing can be recorded. What we have started is ended all the same, for we say that it failed; the next
             # patrol finds the rest of it and closes the record.
             results = self._reconciler.actor.end_unrecorded(prepared.group, prepared.session, _UNDO_SECONDS)
-        return tuple(survivor.process.pid for result in results for survivor in result.survivors)
+        end = outcome.worktrees.get(run)
+        survivors = tuple(survivor.process.pid for result in results for survivor in result.survivors)
+        return survivors, str(end) if end and end.kept else ""
 
 
 def launch_arguments(

@@ -66,7 +66,8 @@ FRONT_MATTER: Mapping[str, Effect] = _all(_D, "files not rules")
 
 #: ``settings/witness.yaml`` of a town, or of a rig.
 SETTINGS: Mapping[str, Effect] = {
-    **_all(_D, "sidecars prompt_line unheeded_limit"),
+    **_all(_D, "sidecars prompt_line unheeded_limit worktree worktree_files"),
+    "setup": Effect.RUNS,
     # Layers of types: each is judged by itself, by ``SIDECAR``.
     "types": _D,
     "trust": Effect.RUNS,
@@ -75,13 +76,13 @@ SETTINGS: Mapping[str, Effect] = {
     "key_command": Effect.RUNS,
     **_all(Effect.REACHES, "key_env key_file model_url"),
     **_all(Effect.SPENDS, "model client_model prices"),
-    **_all(_UP, "run_budget day_budget run_calls day_calls member_limit hook_wait"),
+    **_all(_UP, "run_budget day_budget run_calls day_calls member_limit hook_wait setup_timeout"),
     **_all(_UP, "memory_high memory_max pids_max cpu_weight"),
     **_all(
         Effect.CHANGES,
         "containment spawn_deadline spawn_settle stop_grace done_settle done_grace hung_after nuke_hung "
         "patrol_interval sidecar_silence backoff_base backoff_ceiling intensity intensity_window failed_decay linger "
-        "follow",
+        "follow worktree_throwaway",
     ),
 }
 
@@ -92,7 +93,7 @@ MOLECULE: Mapping[str, Effect] = {
     **_all(
         _D,
         "formula description type version pour review_only inputs prompts output legs synthesis steps extends compose "
-        "template aspects advice vars pointcuts phase source title labels metadata squash",
+        "template aspects advice vars pointcuts phase source title labels metadata squash worktree",
     ),
 }
 VARIABLE: Mapping[str, Effect] = {

@@ -1,0 +1,1 @@
+"""A worktree of its own for a polecat: made, looked at, kept or removed."""
