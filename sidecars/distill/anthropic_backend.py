@@ -24,8 +24,8 @@ from sidecars.distill.request import Inquiry
 from sidecars.distill.text import shown
 from sidecars.distill.tools import ToolFault, Tools, definitions
 from sidecars.llm.client import Endpoint, ModelClient
-from sidecars.llm.prices import price
 from sidecars.llm.reply import ModelFault, Reply
+from witness.prices import price
 
 _MOST_TOKENS = 2000
 # Bytes of JSON that make a token, at the least; for what has not been sent yet.

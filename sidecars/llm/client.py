@@ -19,10 +19,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sidecars.llm.prices import Prices, dollars
 from sidecars.llm.reply import COUNTS, ModelFault, Reply, StreamedAnswer, one_line
 from witness.clock import Clock, SystemClock
 from witness.journal.records import Usage
+from witness.prices import Prices, dollars
 
 # Bytes of all responses to one question, retries included; the events around each piece of an answer make it many times
 # longer.

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from sidecars.llm.client import Endpoint
-from sidecars.llm.prices import dollars
 from sidecars.llm.reply import LONGEST_ANSWER, ModelFault, Reply, count_tokens, one_line
 from witness.clock import Clock, SystemClock
 from witness.journal.records import Usage
+from witness.prices import dollars
 
 _SOCKET = "mod.sock"
 # What stands around the answer's text.

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sidecars.llm.prices import price
 from sidecars.observer.context.files import read_text
 from sidecars.observer.inject.deliver import LONGEST
 from sidecars.observer.judge.verdict import placeholders, stands_in
@@ -15,6 +14,7 @@ from sidecars.tuning.evaluate import CASES_FILE, load_cases
 from sidecars.type_reader.sidecar_type import NearMiss, Rule, SidecarType
 from sidecars.type_reader.type_loader import load_type
 from witness.errors import Problem, UsageError
+from witness.prices import price
 
 _KNOWN_SETS = frozenset(["@files", "@not"])
 # Text that reads as an order can set off the agent's defence against injected instructions; facts do not.

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecars.llm.prices import Prices, dollars, price
 from sidecars.observer.context import Context
 from sidecars.observer.factory import Components
 from sidecars.observer.judge.model import CombinedJudge
@@ -23,6 +22,7 @@ from witness.events.spool_reader import SpooledEvent
 from witness.journal import Decision, Journal
 from witness.journal.records import Usage
 from witness.judging.observation import Observation
+from witness.prices import Prices, dollars, price
 
 # The naive way: the whole screen to the model, so often.
 NAIVE_SECONDS = 10.0

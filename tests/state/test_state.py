@@ -21,6 +21,7 @@ from tests.scripts import BASE_PYTHON
 from tests.supervise.command import gt, gt_json
 from tests.waiting import until_shown
 from witness.events.spool_reader import append_event
+from witness.journal import Decision
 from witness.process.exits import wait_gone
 from witness.state import records
 from witness.state.ended import last_screen
@@ -107,6 +108,44 @@ def test_what_the_client_reports_is_told(place: Place, tmp_path: Path) -> None:
     assert found.last_action.what == "Edit a.py"
     append_event(spool, b'{"hook_event_name":"Stop"}')
     assert until(place, lambda each: True).activity == "idle"
+
+
+def test_what_the_agent_has_used_is_told_and_stays(place: Place, tmp_path: Path) -> None:
+    place.spawn("w", client(tmp_path, "something"))
+    run = place.witness.find("w").id.run
+    spool = place.town.run_dir(run) / "spool"
+    assert gt_json(place.work, "state")["polecats"][0]["usage"] is None
+    transcript = tmp_path / "session.jsonl"
+    usage = {"input_tokens": 1000, "output_tokens": 500}
+    message = {"id": "m", "model": "claude-sonnet-5-5", "usage": usage}
+    transcript.write_text(json.dumps({"type": "assistant", "timestamp": records.rfc3339(time.time() + 5), "message": message}) + "\n")  # noqa: E501 # fmt: skip
+    append_event(spool, json.dumps({"hook_event_name": "Stop", "transcript_path": str(transcript)}).encode())
+    shown = gt(place.work, "state").stdout
+    assert "used 1.5 k tokens  $0.01  context 1.5 k (0% of its window)  claude-sonnet-5-5" in shown
+    place.witness.nuke(["w"])
+    transcript.unlink()
+    (row,) = gt_json(place.work, "polecat", "list", "--all")
+    assert (row["usage"]["tokens"], row["usage"]["transcript"]) == (1500, str(transcript))
+    assert str(transcript) in gt(place.work, "polecat", "status", "w").stdout
+
+
+def test_what_became_of_each_line_is_told(place: Place) -> None:
+    (place.work / "issue.md").write_text('---\nfiles: ["a/**"]\n---\nOnly a.\n')
+    place.spawn("w", ["sleep", "60"], sidecars="scope:issue.md")
+    run, decisions = place.witness.find("w").id.run, place.witness.journal.decisions
+    for number, (stage, heeded) in enumerate([("enqueued", ""), ("drained", ""), ("seen", "yes"), ("seen", "no")]):
+        id = f"d{number}"
+        decisions.add(
+            Decision(id, run, "scope", 1.0, 1.0, "injected", message="m", stage=stage, line=id, heeded=heeded)
+        )
+    decisions.add(Decision("e", run, "scope", 1.0, 1.0, "injected", stage="seen", line="d3", heeded="yes"))
+    (row,) = gt_json(place.work, "polecat", "list")
+    (scope,) = row["sidecars"]
+    assert scope["lines"] == {"said": 4, "delivered": 3, "seen": 2, "heeded": 2, "unheeded": 1}
+    assert "injections 4 (3 delivered, 2 seen, 2 heeded, 1 not heeded)" in gt(place.work, "state").stdout
+    place.witness.nuke(["w"])
+    (row,) = gt_json(place.work, "polecat", "list", "--all")
+    assert row["sidecars"][0]["lines"]["said"] == 4
 
 
 def test_a_dead_pid_is_never_shown_as_running_also_without_a_witness(place: Place) -> None:

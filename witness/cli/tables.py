@@ -56,7 +56,10 @@ def state_lines(state: Mapping[str, Any]) -> list[str]:
     name = click.style(state["address"], bold=True)
     if state["ended"]:
         told = "  ".join([name, click.style(state["activity"], fg=colour), state["ended"]["sentence"]])
-        return [told, f"  run {state['run']}  {state['workdir']}"]
+        lines = [told, f"  run {state['run']}  {state['workdir']}"]
+        if state["usage"]:
+            lines += [f"  {_usage_words(state['usage'])}", f"  transcript {state['usage']['transcript']}"]
+        return lines
     lifecycle = click.style(state["lifecycle"], fg=_COLOUR.get(state["lifecycle"]))
     head = [name, lifecycle, click.style(activity_words(state), fg=colour), f"pid {state['pid'] or '-'}"]
     lines = ["  ".join(head + ([click.style(state["zombie"], fg="red")] if state["zombie"] else []))]
@@ -65,6 +68,8 @@ def state_lines(state: Mapping[str, Any]) -> list[str]:
     about += [f"{state['memory'] / 2**20:.0f} MB"] if state["memory"] is not None else []
     about += [f"channel {state['channel']}", f"session {state['session']}"]
     lines.append("  " + "  ".join(about))
+    if state["usage"]:
+        lines.append(f"  {_usage_words(state['usage'])}")
     if state["limits"]:
         lines.append(f"  limits: {_limits_words(state['limits'])}")
     if state["task"]:
@@ -74,8 +79,33 @@ def state_lines(state: Mapping[str, Any]) -> list[str]:
     for each in state["sidecars"]:
         shown = click.style(each["state"], fg=_COLOUR.get(each["state"]))
         text = f"  {each['name']}  {shown}  pid {each['pid'] or '-'}  restarts {each['restarts']}  injections {each['injections']}"  # noqa: E501
+        if each["injections"]:
+            text += f" ({_lines_words(each['lines'])})"
         lines.append(text + (f"  mute: {each['mute']}" if each["mute"] else ""))
     return lines
+
+
+def _usage_words(usage: Mapping[str, Any]) -> str:
+    """What an agent has used: tokens, dollars where they are known, and how full its window is."""
+    dollars = f"${usage['dollars']:.2f}" if usage["dollars"] is not None else "cost unknown"
+    words = [f"used {count(usage['tokens'])} tokens", dollars]
+    if usage["context_tokens"] is not None:
+        share = f" ({usage['context_share']:.0%} of its window)" if usage["context_share"] is not None else ""
+        words.append(f"context {count(usage['context_tokens'])}{share}")
+    return "  ".join([*words, " ".join(usage["models"])])
+
+
+def _lines_words(lines: Mapping[str, int]) -> str:
+    words = [f"{lines['delivered']} delivered", f"{lines['seen']} seen", f"{lines['heeded']} heeded"]
+    return ", ".join(words + ([f"{lines['unheeded']} not heeded"] if lines["unheeded"] else []))
+
+
+def count(number: int) -> str:
+    """A large number in three digits or so: 950, 12.3 k, 4.56 M."""
+    for size, unit in ((10**9, " G"), (10**6, " M"), (10**3, " k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return str(number)
 
 
 def _limits_words(limits: Mapping[str, Any]) -> str:

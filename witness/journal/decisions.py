@@ -80,6 +80,23 @@ class Heeding(NamedTuple):
         return self.no / self.judged if self.judged else 0.0
 
 
+class Lines(NamedTuple):
+    """What became of the lines that a sidecar said in a run.
+
+    Args:
+        said: lines that were queued for the agent.
+        delivered: of these, the ones that were handed over to its client.
+        seen: of these, the ones that its transcript shows as given to the model.
+        heeded, unheeded: remarks in them that it was seen to follow, or not; of the others that is not known.
+    """
+
+    said: int = 0
+    delivered: int = 0
+    seen: int = 0
+    heeded: int = 0
+    unheeded: int = 0
+
+
 class PriorInjection(NamedTuple):
     """What the gates need to know of an earlier remark: one that was said, or that waits to be said.
 
@@ -159,13 +176,23 @@ class DecisionLog:
         ).fetchall()
         return [(str(name), int(reported), int(said), int(seen)) for name, reported, said, seen in rows]
 
-    def injected_of_living(self) -> dict[tuple[str, str], int]:
-        """How many lines were said in each living run, by (run, sidecar): one query for the whole town."""
+    def lines_of_living(self) -> dict[tuple[str, str], Lines]:
+        """What became of what each sidecar said in each living run, by (run, sidecar): one query for the whole town."""
+        return self._lines("r.run IN (SELECT run FROM groups WHERE state != 'NUKED')")
+
+    def lines(self, run: str) -> dict[tuple[str, str], Lines]:
+        """The same of one run, which may be over."""
+        return self._lines("r.run = ?", run)
+
+    def _lines(self, where: str, *values: str) -> dict[tuple[str, str], Lines]:
+        # A line holds one remark or several, each a decision of its own; what was heeded is judged of each.
         rows = self._journal.run(
-            "SELECT d.run, d.sidecar, COUNT(*) FROM decisions d JOIN groups g ON g.run = d.run"
-            " WHERE g.state != 'NUKED' AND d.outcome = 'injected' AND d.line = d.id GROUP BY d.run, d.sidecar"
-        ).fetchall()
-        return {(run, sidecar): count for run, sidecar, count in rows}
+            "SELECT r.run, r.sidecar, SUM(r.line = r.id), SUM(r.line = r.id AND r.stage IN ('drained', 'seen')),"  # noqa: S608
+            " SUM(r.line = r.id AND r.stage = 'seen'), SUM(r.heeded = 'yes'), SUM(r.heeded = 'no')"
+            f" FROM decisions r WHERE {where} AND r.outcome = 'injected' GROUP BY r.run, r.sidecar",
+            *values,
+        ).fetchall()  # fmt: skip
+        return {(run, sidecar): Lines(*numbers) for run, sidecar, *numbers in rows}
 
     def held(self, run: str, sidecar: str) -> list[Decision]:
         """What a sidecar still has to say in a run, oldest first."""

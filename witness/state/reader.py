@@ -6,7 +6,8 @@ import os
 import re
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,18 @@ import psutil
 from witness.agents.channels import recorded_state
 from witness.agents.clients import ANY, client_for
 from witness.agents.screen import read_prompt, read_trouble
+from witness.agents.usage import UsageReader
 from witness.clock import Clock, SystemClock
+from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import WitnessError
+from witness.events.session_transcript import session_transcript
 from witness.events.spool_writer import CURRENT
 from witness.files import read_project
 from witness.journal import Group, GroupState, Intent, Journal, Member, MemberKind, MemberState
+from witness.journal.decisions import Lines
 from witness.launch.town_witness import witness_process
+from witness.prices import Prices
 from witness.process import ProcessId
 from witness.process.limits import Limits, read_use
 from witness.process.table import GroupMembership, Markers, Table, is_alive, read_table, usage_of
@@ -32,9 +38,11 @@ from witness.state.records import (
     Action,
     ActivityKind,
     LimitState,
+    LineState,
     PolecatState,
     SidecarState,
     TownState,
+    UsageState,
     rfc3339,
 )
 from witness.tmux import Pane, Tmux
@@ -52,7 +60,7 @@ class _Look:
     table: Table = field(default_factory=dict)
     trees: Mapping[str, Collection[ProcessId]] = field(default_factory=dict)
     screens: Mapping[str, Screen] = field(default_factory=dict)
-    injections: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], Lines] = field(default_factory=dict)
     supervised: bool = False
 
 
@@ -71,6 +79,8 @@ class StateReader:
         self._markers = Markers()
         self._used: dict[str, tuple[float, float]] = {}
         self._events: dict[str, tuple[tuple[int, int], LastEvents]] = {}
+        self._transcripts: dict[str, tuple[tuple[int, int], str]] = {}
+        self._own_use: dict[str, UsageReader] = {}
 
     def read(self, rig: str = "", ended: Iterable[Group] = ()) -> TownState:
         """The town now.
@@ -116,7 +126,7 @@ class StateReader:
             table,
             trees,
             self._screens(groups),
-            self._journal.decisions.injected_of_living(),
+            self._journal.decisions.lines_of_living(),
             witness_process(self._town) is not None,
         )
         return [self._polecat(group, members, look) for group, members in groups]
@@ -124,7 +134,14 @@ class StateReader:
     def ended(self, group: Group) -> PolecatState:
         """The state of a run that is over."""
         members = self._journal.members.of(group.id.run)
-        return self._polecat(group, members, _Look())
+        try:
+            return self._polecat(group, members, _Look(lines=self._journal.decisions.lines(group.id.run)))
+        finally:
+            self._forget(group.id.run)
+
+    def _forget(self, run: str) -> None:
+        for known in (self._used, self._events, self._transcripts, self._own_use):
+            known.pop(run, None)
 
     # -- one polecat ------------------------------------------------------------------------------------------------
 
@@ -173,6 +190,7 @@ class StateReader:
             cpu_seconds=used,
             cpu_percent=percent,
             limits=_limits(group),
+            usage=self._usage_of_agent(group),
             sidecars=tuple(
                 self._sidecar(group, each, look) for each in members if each.kind is MemberKind.SIDECAR
             ),
@@ -201,6 +219,7 @@ class StateReader:
 
     def _sidecar(self, group: Group, member: Member, look: _Look) -> SidecarState:
         alive = self._lives(group, member, look)
+        lines = look.lines.get((member.run, member.name), Lines())
         state, mute = str(member.state), ""
         over = group.state is GroupState.NUKED
         if member.state is MemberState.RUNNING and not alive and not over:
@@ -223,15 +242,31 @@ class StateReader:
             pid=member.process.pid if alive and member.process and member.state in _LIVE else None,
             mute=mute,
             restarts=member.restarts,
-            injections=self._injections(group, member, look),
+            injections=lines.said,
+            lines=LineState(*lines),
         )
 
-    def _injections(self, group: Group, member: Member, look: _Look) -> int:
-        if group.state is GroupState.NUKED:
-            return len(self._journal.decisions.injected(member.run, member.name))
-        return look.injections.get((member.run, member.name), 0)
+    def _usage_of_agent(self, group: Group) -> UsageState | None:
+        run = group.id.run
+        run_dir = self._run_dir(run)
+        stamp = _stamp(run_dir / "spool" / CURRENT)
+        known = self._transcripts.get(run)
+        if known is None or known[0] != stamp:
+            known = self._transcripts[run] = (stamp, session_transcript(run_dir / "spool"))
+        reader = self._own_use.get(run)
+        if reader is None:
+            reader = self._own_use[run] = UsageReader(run_dir, group.created)
+        used = reader.read(known[1], self._prices) if known[1] or reader.has_counted else None
+        return UsageState(used.tokens, **asdict(used)) if used else None
 
     # -- the world --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _prices(self) -> Prices:
+        try:
+            return load_settings(self._town.root).prices
+        except WitnessError:
+            return {}  # a slip in the settings keeps nobody from looking
 
     def _run_dir(self, run: str) -> Path:
         return self._town.run_dir(run)

@@ -67,6 +67,50 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class LineState:
+    """What became of the lines that a sidecar said in a run.
+
+    Args:
+        said: lines that were queued for the agent.
+        delivered: of these, the ones that were handed over to its client.
+        seen: of these, the ones that its transcript shows as given to the model.
+        heeded, unheeded: remarks in them that it was seen to follow, or not; of the others that is not known.
+    """
+
+    said: int
+    delivered: int
+    seen: int
+    heeded: int
+    unheeded: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageState:
+    """What the agent's own model calls have cost in this run, those of its subagents included and of its sidecars not.
+
+    Args:
+        tokens: all of them.
+        input_tokens, cached_tokens, cache_written_tokens, output_tokens: as its client counted them.
+        dollars: by the price list; None where a model's price is not known.
+        models: that were asked.
+        context_tokens: that its conversation holds now; None where that is not known.
+        context_share: of the model's window that this is, 0 to 1; None where the window is not known.
+        transcript: where its session is recorded.
+    """
+
+    tokens: int
+    input_tokens: int
+    cached_tokens: int
+    cache_written_tokens: int
+    output_tokens: int
+    dollars: float | None
+    models: tuple[str, ...]
+    context_tokens: int | None
+    context_share: float | None
+    transcript: str
+
+
+@dataclass(frozen=True, slots=True)
 class SidecarState:
     """One sidecar.
 
@@ -76,6 +120,7 @@ class SidecarState:
         pid: of its living process.
         mute: why it can say nothing now, empty when it can.
         restarts, injections: in this run.
+        lines: what became of what it said.
     """
 
     name: str
@@ -85,6 +130,7 @@ class SidecarState:
     mute: str
     restarts: int
     injections: int
+    lines: LineState
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +202,7 @@ class PolecatState:
         cpu_seconds: processor time that the living tree has used.
         cpu_percent: of one core, over the time between two looks; None at the first.
         limits: of what its agent may use, None when it has none.
+        usage: what its model calls have cost, None where its client does not say.
         sidecars: its observers.
         ended: how it ended, when it has.
     """
@@ -186,6 +233,7 @@ class PolecatState:
     cpu_seconds: float | None
     cpu_percent: float | None
     limits: LimitState | None
+    usage: UsageState | None
     sidecars: tuple[SidecarState, ...]
     ended: Ended | None = None
 
@@ -196,9 +244,9 @@ class PolecatState:
         return found
 
     def lasting(self) -> dict[str, Any]:
-        """What of it is worth to be told as a change: not that time has passed, nor that the processor was used."""
+        """What of it is worth to be told as a change: not that time has passed, nor what was used."""
         found = self.as_json()
-        for key in ("uptime", "memory", "cpu_seconds", "cpu_percent"):
+        for key in ("uptime", "memory", "cpu_seconds", "cpu_percent", "usage"):
             del found[key]
         if found["limits"]:
             del found["limits"]["memory"], found["limits"]["pids"]

@@ -6,13 +6,13 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sidecars.llm.prices import price
 from sidecars.observer.context import Context
 from sidecars.observer.judge.signal_tool import TOOL, tool
 from sidecars.observer.observe.plain_text import excerpt
 from sidecars.style import STYLE_BLOCK
 from sidecars.type_reader.sidecar_type import SidecarType
 from witness.judging.observation import Observation
+from witness.prices import price
 
 # Characters of context; a quarter of that in tokens stays far below the price step at 100,000 tokens.
 CONTEXT_LIMIT = 160_000

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sidecars.llm.prices import UNKNOWN, dollars, price
 from witness.config.settings import load_settings
 from witness.errors import DeclarationError
 from witness.journal import Usage
+from witness.prices import UNKNOWN, dollars, price
 
 
 def test_a_dated_id_has_its_familys_price() -> None:

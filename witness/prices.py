@@ -1,4 +1,4 @@
-"""What model calls cost."""
+"""What model calls cost: those of our sidecars, and those of the agents themselves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from witness.journal.records import Usage
 #: A town's own prices: dollars for a million tokens by beginning of a model's id.
 Prices = Mapping[str, Mapping[str, float]]
 # Above that many tokens of input, the Haiku 5.5 family charges five times as much for everything.
-_STEP = 100_000
-_STEP_FACTOR = 5.0
+STEP = 100_000
+STEP_FACTOR = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Price:
         cached: tokens read from it.
         cache_minimum: tokens; a shorter prefix is not cached, and nothing says so.
         stepped: whether long inputs cost more.
+        window: tokens that a conversation may hold, None where that depends on how the model is asked for.
     """
 
     input: float
@@ -32,12 +33,23 @@ class Price:
     cached: float
     cache_minimum: int
     stepped: bool = False
+    window: int | None = None
 
 
-# From the public price lists of October 2026.
+# From the public price lists of October 2026. Where a model's shortest cached prefix was not looked up, the longest of
+# all stands: sidecars judge by small models, and what is said of others errs on the safe side.
 _PRICES = {
-    "claude-haiku-5": Price(0.10, 0.50, 0.125, 0.01, 512, stepped=True),
-    "claude-haiku-4": Price(1.00, 5.00, 1.25, 0.10, 4096),
+    "claude-haiku-5": Price(0.10, 0.50, 0.125, 0.01, 512, stepped=True, window=1_000_000),
+    "claude-haiku-4": Price(1.00, 5.00, 1.25, 0.10, 4096, window=200_000),
+    "claude-sonnet-5-5": Price(2.00, 10.00, 2.50, 0.10, 4096, window=1_000_000),
+    "claude-sonnet-5": Price(2.00, 10.00, 2.50, 0.20, 4096, window=1_000_000),
+    "claude-sonnet-4": Price(3.00, 15.00, 3.75, 0.30, 4096),
+    "claude-opus-5-5": Price(4.00, 20.00, 5.00, 0.20, 4096, window=1_000_000),
+    "claude-opus-5": Price(5.00, 25.00, 6.25, 0.50, 4096, window=1_000_000),
+    **{f"claude-opus-4-{minor}": Price(5.00, 25.00, 6.25, 0.50, 4096) for minor in (5, 6, 7, 8)},
+    "claude-opus-4": Price(15.00, 75.00, 18.75, 1.50, 4096, window=200_000),
+    "claude-fable-5-1": Price(10.00, 50.00, 12.50, 0.25, 4096, window=1_000_000),
+    "claude-fable-5": Price(10.00, 50.00, 12.50, 1.00, 4096, window=1_000_000),
 }
 # A model that is not in the list is counted dear, so that a budget errs on the safe side.
 UNKNOWN = Price(15.0, 75.0, 18.75, 1.50, 4096)
@@ -51,9 +63,14 @@ def price(model: str, own: Prices | None = None) -> Price:
         own: the town's own prices by beginning of an id; they beat the list. What is not given costs nothing, but for
             the cache, which then costs what plain input does.
     """
+    return known_price(model, own) or UNKNOWN
+
+
+def known_price(model: str, own: Prices | None = None) -> Price | None:
+    """As ``price``, but None for a model that no list has: what an agent has spent is then unknown, not guessed at."""
     prices = {**_PRICES, **{name: _own(each) for name, each in (own or {}).items()}}
     found = [name for name in prices if model.startswith(name)]
-    return prices[max(found, key=len)] if found else UNKNOWN
+    return prices[max(found, key=len)] if found else None
 
 
 def _own(given: Mapping[str, float]) -> Price:
@@ -65,7 +82,7 @@ def dollars(usage: Usage, own: Prices | None = None) -> float:
     """What the tokens of one or several calls of one model cost; each call is taken to be of average length."""
     each = price(usage.model, own)
     total = usage.input_tokens + usage.cached_tokens + usage.cache_written_tokens
-    factor = _STEP_FACTOR if each.stepped and total / max(1, usage.calls) > _STEP else 1.0
+    factor = STEP_FACTOR if each.stepped and total / max(1, usage.calls) > STEP else 1.0
     return (
         factor
         / 1_000_000
