@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from witness.doctor.client_checks import check_client
+from tests.cli.gas_town import make_gas_town
+from witness.config.town import Town
+from witness.doctor.client_checks import check_client, check_sling
 from witness.doctor.finding import Finding, Level
 
 
@@ -77,3 +79,22 @@ def test_a_folder_that_was_accepted_is_ok_and_a_broken_file_is_named(tmp_path: P
     assert _found(tmp_path, environ)["folder"].level is Level.OK
     (tmp_path / ".claude.json").write_text("{")
     assert "cannot be read" in _found(tmp_path, environ)["folder"].message
+
+
+def test_what_a_sling_of_gas_towns_would_hang_at_is_told(tmp_path: Path, environ: dict[str, str]) -> None:
+    town = make_gas_town(tmp_path / "my town", "gastown/Toast")
+    (finding,) = check_sling(town, environ)
+    assert finding.level is Level.WARNING
+    assert "trust each new worktree" in finding.message
+    assert "--dangerously-skip-permissions" in finding.message
+    assert f"cd '{town.root}' && claude" in finding.fix
+    _state(tmp_path, projects={str(town.root): {"hasTrustDialogAccepted": True}})
+    (finding,) = check_sling(town, environ)
+    assert "trust" not in finding.message
+    # As Gas Town may hand it to its own sessions, with --settings.
+    settings = town.root / "gastown" / "polecats" / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"skipDangerousModePermissionPrompt": true}')
+    (finding,) = check_sling(town, environ)
+    assert finding.level is Level.OK
+    assert list(check_sling(Town.init(tmp_path / "alone"), environ)) == []

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,14 @@ class Traffic:
     def drain_by_watch(self) -> None:
         """The watch beside an idle prompt."""
         argv = (sys.executable, "-S", "-I", str(hooks_dir() / "gt_hook.py"), "Idle")
-        self.queue.enqueue(Nudge("human", "wake", run=self.run), durable=False)
+        self.wake()
         told = {"CLAUDE_CODE_ENTRYPOINT": "cli", "AI_AGENT": "claude-code_2-1-332_harness"}
         self.by_watch.append(self.polecat.run(*argv, stdin="{}", **told).stderr)
+
+    def wake(self) -> None:
+        """Something for the watch to end with; a full queue has enough."""
+        with suppress(QueueFullError):
+            self.queue.enqueue(Nudge("human", "wake", run=self.run), durable=False)
 
     def drain_by_theirs(self) -> None:
         """Gas Town's own drain: deletes, then prints; what it cannot parse it deletes too."""
@@ -126,7 +132,9 @@ def test_none_is_lost_by_us_and_none_comes_twice(gastown: RealTown, witness: Wit
         thread.join()
     stop.set()
     for thread in draining:
-        thread.join()
+        while thread.is_alive():
+            traffic.wake()
+            thread.join(1.0)
     traffic.drain_by_hook()
     while traffic.queue.pending():
         traffic.drain_by_hook()

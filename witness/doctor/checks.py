@@ -40,6 +40,7 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
     ("molecules", town_checks.check_molecules),
     ("hooks", prerequisites.check_hooks),
     ("channel", prerequisites.check_channels),
+    ("sling", client_checks.check_sling),
     ("permissions", runtime.check_permissions),
     ("disk", runtime.check_disk),
     ("database", town_checks.check_database),

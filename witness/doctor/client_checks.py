@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from witness.agents.channels import choose
 from witness.agents.clients import Channel, claude_home, installed_clients
 from witness.agents.folder_dialog import claude_file, folder_dialog
+from witness.config.town import Town
 from witness.doctor.finding import Finding, note, ok, warning
 from witness.doctor.prerequisites import DEFAULT_AGENT
 from witness.errors import UsageError
@@ -61,6 +63,37 @@ def check_client(start: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
         )
     else:
         yield ok("folder", f"{start} is accepted by the client")
+
+
+def check_sling(town: Town, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """The two questions of the client that a sling of Gas Town's meets: their default answer ends the session.
+
+    Each sling works in a new folder, and Gas Town starts the client with ``--dangerously-skip-permissions``. An answer
+    for the town's folder counts for all below it.
+    """
+    if not town.gastown or shutil.which(DEFAULT_AGENT, path=environ.get("PATH")) is None:
+        return
+    asked = []
+    try:
+        if folder_dialog(_ARGV, town.root, environ):
+            asked.append(
+                (f"whether you trust each new worktree below {town.root}", f"cd {shlex.quote(str(town.root))}")
+            )
+    except UsageError:
+        pass  # told by check_client
+    places = [claude_home(environ), *(town.root / rig / "polecats" / ".claude" for rig in town.rigs)]
+    if not any(_object(place / "settings.json").get("skipDangerousModePermissionPrompt") is True for place in places):
+        asked.append(("about --dangerously-skip-permissions, with which gt starts it", ""))
+    if not asked:
+        yield ok("sling", "the client asks nothing that would keep a slung polecat from working")
+        return
+    questions, before = " and ".join(question for question, _ in asked), " && ".join(each for _, each in asked if each)
+    command = f"{DEFAULT_AGENT} --dangerously-skip-permissions"
+    yield warning(
+        "sling",
+        f"the client will ask {questions}; its default answer is 'No, exit', so a sling hangs or its session ends",
+        f"answer it once by hand: {f'{before} && ' if before else ''}{command}",
+    )
 
 
 def _login(state: Mapping[str, object], environ: Mapping[str, str]) -> Finding:
