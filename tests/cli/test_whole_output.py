@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from witness.cli.tables import length, write_lines, write_table
+from witness.cli.tables import write_lines, write_table
 
 HEADS = ("sidecar", "decisions", "dollars")
 ROWS = [["scope-with-a-long-name", "1234567", "0.12345"], ["all", "1234567", "0.12345"]]
@@ -39,7 +39,3 @@ def test_a_table_that_does_not_fit_is_told_row_by_row(narrow: pytest.CaptureFixt
 def test_a_piped_table_has_columns(capsys: pytest.CaptureFixture[str]) -> None:
     write_table(HEADS, ROWS)
     assert capsys.readouterr().out.splitlines()[0] == "sidecar                 decisions  dollars"
-
-
-def test_lengths_of_time() -> None:
-    assert [length(each) for each in (0.4, 61, 3600, 90061)] == ["0 s", "1 min 1 s", "1 h", "1 d 1 h"]

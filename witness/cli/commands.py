@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sidecar": ("witness.cli.sidecar:sidecar", "types, lint, trust, log, costs, replay and eval of sidecars"),
     "state": ("witness.cli.state:state", "what every polecat does, and which one waits for you"),
     "stop": ("witness.cli.polecat:nuke", "the same as gt polecat nuke"),
+    "top": ("witness.cli.top:top", "every polecat live, those that need you first"),
     "uninstall": ("witness.cli.uninstall:uninstall", "end all of this town, and take us away from it"),
     "worktree": ("witness.cli.worktree:worktree", "the worktrees of polecats: list, prune"),
     "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),

@@ -20,13 +20,13 @@ from witness.cli.completion import agents, memories, molecules, type_list
 from witness.cli.context import print_json, tell_withheld
 from witness.cli.memory_options import memory_provider
 from witness.cli.scope_options import Scope, with_scope
-from witness.cli.tables import PLACES
 from witness.config.town import Town
 from witness.errors import TownNotFoundError, UsageError, WitnessError
 from witness.files import read_bytes
 from witness.launch.spawn_request import SpawnRequest
 from witness.process.limits import parse_limit
 from witness.state.first_sight import PATIENCE, FirstSight, Sight, first_sight
+from witness.state.words import PLACES
 from witness.supervise.spawn import SpawnResult
 
 # What `timeout`, a shutdown and a closed terminal send; Ctrl-C is an exception of Python's own.

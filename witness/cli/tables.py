@@ -20,7 +20,8 @@ from witness.api import Witness
 from witness.journal import Group, GroupState, Member, WorktreeState
 from witness.process.limits import shown_size
 from witness.state.reader import StateReader
-from witness.state.records import PolecatState, wall_of
+from witness.state.records import PolecatState
+from witness.state.words import activity_words, length
 from witness.worktrees.place import read_laid
 from witness.worktrees.shown import facts_of, words_of
 
@@ -36,17 +37,6 @@ _COLOUR = {
     "FAILED": "red",
     "ZOMBIE": "red",
     "LOST": "red",
-}
-# What an agent waits at, in words.
-PLACES = {
-    "trust": "waits at the folder dialog",
-    "login": "waits for a login",
-    "onboarding": "waits at the first-start dialogs",
-    "permission": "waits for a permission",
-    "question": "waits for an answer",
-    "mcp": "waits at the dialog of an MCP server",
-    "limit": "waits: its limit is reached",
-    "network": "waits for the network",
 }
 
 
@@ -120,30 +110,6 @@ def _limits_words(limits: Mapping[str, Any]) -> str:
         )
     words += [f"cpu_weight {limits['cpu_weight']}"] if limits["cpu_weight"] is not None else []
     return "  ".join(words + ([limits["met"]] if limits["met"] else []))
-
-
-def activity_words(state: Mapping[str, Any]) -> str:
-    """What an agent does, in a few words."""
-    waiting = state["waiting"]
-    if waiting:
-        since = f" for {length(time.time() - wall_of(waiting['since']))}" if waiting["since"] else ""
-        return f"{PLACES.get(waiting['for'], 'waits')}{since}" + (
-            f": {waiting['question']}" if waiting["question"] else ""
-        )
-    if state["activity"] == "unknown":
-        return f"unknown: {state['why']}"
-    since = f" for {length(time.time() - wall_of(state['since']))}" if state["since"] else ""
-    return str(state["activity"]) + since + (f": {state['why']}" if state["activity"] == "stuck" else "")
-
-
-def length(seconds: float) -> str:
-    """A length of time in its two largest units."""
-    whole = max(int(seconds), 0)
-    for unit, size, below, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {unit}" + (f" {rest} {below}" if rest else "")
-    return f"{whole} s"
 
 
 def write_lines(lines: Iterable[str]) -> None:
