@@ -172,6 +172,14 @@ FINDINGS = {
         "memory/test_versions.py::test_a_file_with_conflict_marks_is_neither_empty_nor_written_over",
         "memory/test_versions.py::test_a_merge_in_git_joins_two_branches",
     ],
+    "D12-what-is-true-now-and-what-is-a-secret": [
+        "memory/test_same_subject.py::test_the_same_subject_with_another_value_contradicts",
+        "memory/test_same_subject.py::test_another_matter_is_neither",
+        "memory/test_protocol.py::test_a_contradiction_replaces_what_was_true_and_keeps_it_in_its_history",
+        "memory/test_lint.py::test_what_stands_side_by_side_is_named",
+        "memory/test_secret_rules.py::test_each_issuers_form_is_known_by_its_name",
+        "memory/test_secret_rules.py::test_a_secret_is_recognised",
+    ],
     "V2-the-demo-shows-the-scripted-agent-whatever-is-set": [
         "cli/test_demo.py::test_a_key_and_a_client_do_not_change_what_it_shows",
         "cli/test_demo.py::test_the_real_clients_question_about_the_demos_folder_is_answered",

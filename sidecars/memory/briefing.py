@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -20,6 +18,7 @@ from sidecars.memory.protocol import DECAY_AFTER, DECAY_STEP, FORGOTTEN_UNDER
 from sidecars.memory.record import RELATIONSHIPS, Memory, Sidecar, one_line
 from sidecars.memory.related_words import related
 from sidecars.memory.secret_rules import find_secret
+from sidecars.memory.words import split, stem, stems, words
 from sidecars.style import STYLE_BLOCK
 
 MOST_MEMORIES = 10
@@ -125,19 +124,6 @@ _STEPS = 20
 _WEIGHT_CONFIDENCE, _WEIGHT_RECENCY = 0.6, 0.4
 # More than any briefing tells.
 _MOST_LOOKED_AT = 100
-_WORD = re.compile(r"[^\W_]{2,}")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# The words that stand in every English sentence tell nothing about what it is about.
-_COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        """about after all also always and any are because been before but can could does done each for from get had has
-        have her him his how if in into is it its just make more most must never new not now of off on once one only or
-        other our out over per should so some still such than that the their them then there these they this to too
-        under until up use used uses using very was we were what when where which while who why will with without would
-        you your""",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +156,7 @@ def rank(sidecar: Sidecar, task: str = "") -> tuple[Ranked, ...]:
         task: what the session is about; without it, confidence and recency decide.
     """
     about = words(task)
-    wanted = frozenset(form[:_STEM_KEEPS] for word in about for form in (word, *related(word, _stem)))
+    wanted = frozenset(form[:_STEM_KEEPS] for word in about for form in (word, *related(word, stem)))
     documents = [
         Counter(_stems_of(f"{each.content} {' '.join(each.tags)}", wanted) if about else ())
         for each in sidecar.memories
@@ -219,7 +205,7 @@ def _relevance(documents: list[Counter[str]], about: frozenset[str]) -> tuple[li
 
 def _forms(word: str, known: Iterable[str]) -> Iterator[tuple[str, float]]:
     """The words of the store that a word of the task may mean, with what they count."""
-    alike = related(word, _stem)
+    alike = related(word, stem)
     for each in known:
         if each == word:
             yield each, 1.0
@@ -237,39 +223,9 @@ def _view(memory: Memory, sessions: int, relevance: float, shared: tuple[str, ..
     return Ranked(memory, round(score, 4), round(recency, 4), round(relevance, 4), shared)
 
 
-def words(text: str) -> frozenset[str]:
-    """The words that say what a text is about; ``parseDuration`` and ``parse_duration`` give the same two."""
-    return frozenset(_stem(word) for word in _split(text) if word not in _COMMON)
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(_all_stems(text))
-
-
-def _all_stems(text: str) -> list[str]:
-    return [_stem(word) for word in _split(text)]
-
-
 def _stems_of(text: str, wanted: frozenset[str]) -> list[str]:
-    """As ``_all_stems``, but a word that begins like none of the wanted stems is left as it is: it cannot be one."""
-    return [_stem(word) if word[:_STEM_KEEPS] in wanted else word for word in _split(text)]
-
-
-def _split(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", text))]
-
-
-@lru_cache(maxsize=50_000)
-def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))
-
-
-@lru_cache(maxsize=1)
-def _stemmer() -> Any:
-    # English, as nearly all memories of coding agents are; on other languages it does little, and to both sides alike.
-    from snowballstemmer.english_stemmer import EnglishStemmer
-
-    return EnglishStemmer()
+    """As ``all_stems``, but a word that begins like none of the wanted stems is left as it is: it cannot be one."""
+    return [stem(word) if word[:_STEM_KEEPS] in wanted else word for word in split(text)]
 
 
 def matching(sidecar: Sidecar, query: str) -> tuple[Memory, ...]:
@@ -279,8 +235,8 @@ def matching(sidecar: Sidecar, query: str) -> tuple[Memory, ...]:
 
 def is_about(memory: Memory, query: str) -> bool:
     """Whether a memory holds every word of a query; an empty one asks for nothing."""
-    asked = _stems(query)
-    return bool(asked) and asked <= _stems(f"{memory.content} {' '.join(memory.tags)}")
+    asked = stems(query)
+    return bool(asked) and asked <= stems(f"{memory.content} {' '.join(memory.tags)}")
 
 
 # Where a memory came from, and why it ranks where it does.
@@ -299,13 +255,15 @@ def explained(sidecar: Sidecar, task: str = "") -> list[dict[str, Any]]:
     return [_explained(place, each, sidecar) for place, each in enumerate(rank(sidecar, task), start=1)]
 
 
-def sessions_left(memory: Memory, sessions: int) -> int:
-    """After how many more sessions without being reinforced the memory is gone.
+def sessions_left(memory: Memory, sessions: int) -> int | None:
+    """After how many more sessions, each on a day of its own, the memory has faded away; None when it never does.
 
     Args:
         memory: the memory.
         sessions: the count of sessions so far.
     """
+    if memory.reinforced_in:
+        return None
     if memory.confidence < FORGOTTEN_UNDER:
         return 1
     # The first session that takes something away, and the number that must.
@@ -314,6 +272,12 @@ def sessions_left(memory: Memory, sessions: int) -> int:
     while confidence >= FORGOTTEN_UNDER:
         confidence, steps = round(confidence - DECAY_STEP, 4), steps + 1
     return first + steps - 1
+
+
+def _fate(left: int | None) -> str:
+    if left is None:
+        return "stays, as it was used"
+    return f"fades away after {left} more session(s), each on a day of its own, unless it is used"
 
 
 def _explained(place: int, each: Ranked, sidecar: Sidecar) -> dict[str, Any]:
@@ -328,7 +292,8 @@ def _explained(place: int, each: Ranked, sidecar: Sidecar) -> dict[str, Any]:
         f"   score {each.score:g}: relevance {each.relevance:g}"
         + (f" (shares {', '.join(each.shared)})" if each.shared else "")
         + f", then confidence {memory.confidence:g}, recency {each.recency:g}",
-        f"   {told}; gone after {left} more session(s) unless it is used again",
+        f"   {told}; " + _fate(left),
+        *(f"   before {was.get('until') or 'now'}: {was['content']}" for was in reversed(memory.history)),
     ]
     return {
         "id": memory.id,
@@ -345,5 +310,6 @@ def _explained(place: int, each: Ranked, sidecar: Sidecar) -> dict[str, Any]:
         "shared": list(each.shared),
         "told": not each.withheld and place <= MOST_MEMORIES,
         "sessions_left": left,
+        "history": [dict(was) for was in memory.history],
         "lines": lines,
     }

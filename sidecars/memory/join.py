@@ -148,6 +148,7 @@ def _books(base: Bookkeeping, ours: Bookkeeping, theirs: Bookkeeping) -> Bookkee
         sessions=_joined(base.sessions, ours.sessions, theirs.sessions, _further),
         evidence={kind: _counts(*(each.evidence.get(kind, {}) for each in (base, ours, theirs))) for kind in kinds},
         forgotten=(*ours.forgotten, *(each for each in theirs.forgotten if each not in ours.forgotten)),
+        faded_on=max(ours.faded_on, theirs.faded_on),
         extra={**theirs.extra, **ours.extra},
     )
 

@@ -107,6 +107,7 @@ _SIDECAR_KEYS = (
     "decision_history",
     BOOKKEEPING_KEY,
 )
+_BOOKS_KEYS = frozenset(("applied", "sessions", "evidence", "forgotten", "faded_on"))
 _MEMORY_KEYS = frozenset(each.name for each in fields(Memory)) - {"extra"}
 _DECISION_KEYS = frozenset(each.name for each in fields(DecisionEntry)) - {"extra"}
 
@@ -144,7 +145,18 @@ def read_memory(item: Any, where: str, sessions: int, now: str, repairs: list[st
         tags=tuple(one_line(tag) for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         evidence=one_line(as_text(item.get("evidence"), "")),
         reinforced_in=as_text(item.get("reinforced_in"), ""),
+        history=_read_history(item.get("history")),
         extra={key: value for key, value in item.items() if key not in _MEMORY_KEYS},
+    )
+
+
+def _read_history(raw: Any) -> tuple[dict[str, Any], ...]:
+    # Another writer's key of that name, in another form, would be lost here; MDAN has none.
+    entries = raw if isinstance(raw, list) else []
+    return tuple(
+        {**each, "content": one_line(each["content"])[:CONTENT_LIMIT]}
+        for each in entries
+        if isinstance(each, dict) and isinstance(each.get("content"), str)
     )
 
 
@@ -235,7 +247,8 @@ def _read_books(raw: Any) -> Bookkeeping:
         forgotten=tuple(
             tuple(each for each in batch if isinstance(each, dict)) for batch in batches if isinstance(batch, list)
         ),
-        extra={key: value for key, value in raw.items() if key not in ("applied", "sessions", "evidence", "forgotten")},
+        faded_on=as_text(raw.get("faded_on"), ""),
+        extra={key: value for key, value in raw.items() if key not in _BOOKS_KEYS},
     )
 
 

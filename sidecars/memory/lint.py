@@ -23,6 +23,7 @@ from sidecars.memory.record import (
     one_line,
     sameness,
 )
+from sidecars.memory.same_subject import pairs
 from sidecars.memory.secret_rules import find_secret
 from witness.errors import Problem
 
@@ -132,7 +133,8 @@ def _warnings(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not isinstance(memories, list):
         return
     if len(memories) > MEMORY_CAP:
-        yield "memories", f"{len(memories)} of them: the next addition keeps {MEMORY_CAP}"
+        yield "memories", f"{len(memories)} of them: the next addition keeps {MEMORY_CAP} and archives the rest"
+    yield from _side_by_side(memories)
     seen: dict[str, int] = {}
     for index, item in enumerate(memories):
         content = item.get("content") if isinstance(item, dict) else None
@@ -147,6 +149,14 @@ def _warnings(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield where, "is worded as an order or as markup: it is told as quoted data only"
         if (first := seen.setdefault(sameness(content), index)) != index:
             yield where, f"says the same as memories[{first}]"
+
+
+def _side_by_side(memories: list[Any]) -> Iterator[tuple[str, str]]:
+    contents = [item.get("content") if isinstance(item, dict) else None for item in memories]
+    texts = [one_line(content) if isinstance(content, str) else "" for content in contents]
+    for earlier, later, how in pairs(texts):
+        if sameness(texts[earlier]) != sameness(texts[later]):
+            yield f"memories[{later}].content", f"{how.value} memories[{earlier}]: {texts[earlier][:CONTENT_TARGET]}"
 
 
 def _is_count(value: Any) -> bool:

@@ -5,7 +5,7 @@ The numbers are those of MDAN's memory protocol.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from sidecars.memory.record import (
     one_line,
     sameness,
 )
+from sidecars.memory.same_subject import Relation, is_fuller, nearest
 from sidecars.memory.secret_rules import find_secret
 from witness.errors import NotFoundError
 
@@ -36,6 +37,8 @@ MEMORY_CAP = 50
 REINFORCE_STEP = 0.1
 # Enough to undo a slip; what should be gone for good is purged.
 UNDO_KEPT = 10
+# What a memory said before; what is older is in the archive.
+HISTORY_KEPT = 5
 
 
 def add(sidecar: Sidecar, entry: Entry) -> Applied:
@@ -49,22 +52,20 @@ def add(sidecar: Sidecar, entry: Entry) -> Applied:
     if same is not None:
         at_least = replace(same, confidence=max(same.confidence, CONFIDENCE[basis]))
         return _reinforced(sidecar, at_least, entry, "known already: reinforced")
+    if found := nearest(content, ((each, each.content) for each in sidecar.memories)):
+        old, how = found
+        if how is Relation.RESTATES:
+            return _restated(sidecar, old, entry, content, CONFIDENCE[basis])
+        if basis != "inferred" or old.confidence <= CONFIDENCE[basis]:
+            new = _fresh(sidecar, entry, kind, content, basis, evidence, (*old.tags, *tags))
+            return _replaced(sidecar, old, new, entry.at)
     session = sidecar.books.sessions.get(entry.session) or Session("manual", entry.at)
     if session.new >= NEW_PER_SESSION:
-        raise RuleError(
-            f"this session has added its {NEW_PER_SESSION} memories: forget one of them first, or keep this for later"
-        )
-    memory = Memory(
-        id=entry.id[:8],
-        type=kind,
-        content=content,
-        source_session=entry.session,
-        confidence=CONFIDENCE[basis],
-        created_at=entry.at,
-        last_reinforced_session=sidecar.sessions_participated,
-        tags=tags,
-        evidence=evidence,
-    )
+        way = "forget one of them first, or keep this for later"
+        if session.holder == "manual":
+            way = f"'gt memory save {sidecar.agent}' ends it and begins the next, or forget one of them first"
+        raise RuleError(f"this session has added its {NEW_PER_SESSION} memories: {way}")
+    memory = _fresh(sidecar, entry, kind, content, basis, evidence, tags)
     sessions = {**sidecar.books.sessions, entry.session: replace(session, new=session.new + 1)}
     sidecar = replace(sidecar, books=replace(sidecar.books, sessions=sessions))
     sidecar = replace(sidecar, memories=(*sidecar.memories, memory))
@@ -72,7 +73,47 @@ def add(sidecar: Sidecar, entry: Entry) -> Applied:
     note = "remembered"
     if len(content) > CONTENT_TARGET:
         note += f" ({len(content)} characters: {CONTENT_TARGET} are the aim)"
+    if found:
+        note += f"; it contradicts {found[0].id} ({found[0].content}), which is surer: both stand, forget one"
     return Applied(sidecar, note, memory)
+
+
+def _fresh(
+    sidecar: Sidecar, entry: Entry, kind: str, content: str, basis: str, evidence: str, tags: tuple[str, ...]
+) -> Memory:
+    return Memory(
+        id=entry.id[:8],
+        type=kind,
+        content=content,
+        source_session=entry.session,
+        confidence=CONFIDENCE[basis],
+        created_at=entry.at,
+        last_reinforced_session=sidecar.sessions_participated,
+        tags=tuple(dict.fromkeys(tags)),
+        evidence=evidence,
+    )
+
+
+def _replaced(sidecar: Sidecar, old: Memory, new: Memory, at: str) -> Applied:
+    # A correction is not one of a session's new memories: what is wrong must not stand because five were added.
+    new = replace(new, history=_history(old, at))
+    place = next(index for index, each in enumerate(sidecar.memories) if each.id == old.id)
+    sidecar = without(sidecar, {old.id}, f"replaced by {new.id}", at)
+    memories = (*sidecar.memories[:place], new, *sidecar.memories[place:])
+    return Applied(replace(sidecar, memories=memories), f"replaces {old.id}: {old.content}", new)
+
+
+def _restated(sidecar: Sidecar, old: Memory, entry: Entry, content: str, confidence: float) -> Applied:
+    kept = replace(old, confidence=max(old.confidence, confidence))
+    if is_fuller(content, old.content):
+        kept = replace(kept, content=content, history=_history(old, entry.at))
+        return _reinforced(sidecar, kept, entry, f"restates {old.id}, which has these words now: {old.content}")
+    return _reinforced(sidecar, kept, entry, f"known already, and more of it: {old.content}")
+
+
+def _history(old: Memory, at: str) -> tuple[Mapping[str, Any], ...]:
+    was = {"id": old.id, "content": old.content, "confidence": old.confidence, "until": at}
+    return (*old.history, was)[-HISTORY_KEPT:]
 
 
 def _checked(entry: Entry) -> tuple[str, str, str, str, tuple[str, ...]]:
@@ -204,6 +245,12 @@ def forget(sidecar: Sidecar, entry: Entry) -> Applied:
             changed = replace(session, new=max(0, session.new - 1))
             books = replace(books, sessions={**books.sessions, memory.source_session: changed})
     kept = tuple(memory for memory in sidecar.memories if memory.id not in ids)
+    if entry.data.get("purge"):
+        also = {*ids, *map(str, entry.data.get("archived") or ())}
+        kept = tuple(
+            replace(memory, history=tuple(was for was in memory.history if was.get("id") not in also))
+            for memory in kept
+        )
     return Applied(replace(sidecar, memories=kept, books=books), f"{len(gone)} forgotten")
 
 

@@ -131,14 +131,20 @@ def _with_sessions(sidecar: Sidecar, sessions: Mapping[str, Session]) -> Sidecar
 
 
 def _decayed(sidecar: Sidecar, at: str) -> Sidecar:
+    """Let fade what was only ever told: by days on which there was a session, not by how many sessions a day has."""
+    if at[:10] == sidecar.books.faded_on:
+        return sidecar
     memories = []
     for memory in sidecar.memories:
         idle = sidecar.sessions_participated - memory.last_reinforced_session
         if idle > DECAY_AFTER:
-            memory = replace(memory, confidence=max(0.0, round(memory.confidence - DECAY_STEP, 4)))  # noqa: PLW2901
+            # What was used stays, however little it is trusted by now.
+            least = min(memory.confidence, FORGOTTEN_UNDER) if memory.reinforced_in else 0.0
+            memory = replace(memory, confidence=max(least, round(memory.confidence - DECAY_STEP, 4)))  # noqa: PLW2901
         memories.append(memory)
-    faded = {memory.id for memory in memories if memory.confidence < FORGOTTEN_UNDER}
-    return without(replace(sidecar, memories=tuple(memories)), faded, f"faded under {FORGOTTEN_UNDER:g}", at)
+    faded = {each.id for each in memories if each.confidence < FORGOTTEN_UNDER and not each.reinforced_in}
+    sidecar = replace(sidecar, memories=tuple(memories), books=replace(sidecar.books, faded_on=at[:10]))
+    return without(sidecar, faded, f"faded under {FORGOTTEN_UNDER:g}", at)
 
 
 def _relate(sidecar: Sidecar, entry: Entry) -> Applied:
@@ -180,9 +186,19 @@ def _merge(sidecar: Sidecar, entry: Entry) -> Applied:
     return Applied(sidecar, taken.told(), refused=(*taken.left_out, *taken.cut))
 
 
+def _cancel(sidecar: Sidecar, entry: Entry) -> Applied:
+    """Take back that a session was begun: it came to nothing, so it is not counted and nothing fades by it."""
+    known = sidecar.books.sessions.get(entry.session)
+    if known is None or not known.is_open:
+        return Applied(sidecar, "no such session is open")
+    kept = {name: session for name, session in sidecar.books.sessions.items() if name != entry.session}
+    return Applied(_with_sessions(sidecar, kept), "the session is not counted")
+
+
 OPERATIONS: Mapping[str, Callable[[Sidecar, Entry], Applied]] = {
     "open": _open,
     "close": _close,
+    "cancel": _cancel,
     "add": add,
     "use": use,
     "forget": forget,

@@ -43,6 +43,7 @@ class Memory:
         tags: free words.
         evidence: what it rests on, in the words of its author; empty when nobody said.
         reinforced_in: the session that last reinforced it, so that one session does so once.
+        history: what it said before, as ``{"id", "content", "confidence", "until"}``, the oldest first.
         extra: keys of other writers.
     """
 
@@ -56,6 +57,7 @@ class Memory:
     tags: tuple[str, ...] = ()
     evidence: str = ""
     reinforced_in: str = ""
+    history: tuple[Mapping[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -105,6 +107,7 @@ class Bookkeeping:
         sessions: the open sessions and the last closed ones, by id.
         evidence: how often an interaction was seen, ``{relationship: {other agent: times}}``.
         forgotten: what was forgotten, newest last, each batch as the memories' JSON, for undo.
+        faded_on: the day (ISO date) on which memories faded last; they do so once a day.
         extra: keys of later versions.
     """
 
@@ -112,6 +115,7 @@ class Bookkeeping:
     sessions: Mapping[str, Session] = field(default_factory=dict)
     evidence: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     forgotten: tuple[tuple[dict[str, Any], ...], ...] = ()
+    faded_on: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -197,6 +201,8 @@ def memory_to_json(memory: Memory) -> dict[str, Any]:
         written["evidence"] = memory.evidence
     if memory.reinforced_in:
         written["reinforced_in"] = memory.reinforced_in
+    if memory.history:
+        written["history"] = [dict(was) for was in memory.history]
     return {**written, **memory.extra}
 
 
@@ -235,6 +241,7 @@ def _books_to_json(books: Bookkeeping) -> dict[str, Any]:
         "sessions": {name: _session_to_json(session) for name, session in books.sessions.items()},
         "evidence": {kind: dict(counts) for kind, counts in books.evidence.items()},
         "forgotten": [list(batch) for batch in books.forgotten],
+        **({"faded_on": books.faded_on} if books.faded_on else {}),
     }
 
 

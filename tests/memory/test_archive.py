@@ -13,6 +13,7 @@ from sidecars.memory.operations import MEMORY_CAP
 from sidecars.memory.store import MemoryFileError, MemoryStore
 from tests.memory.cli import Cli
 from tests.memory.files import TEMPLATE, write
+from witness.clock import ManualClock
 
 
 def _all(store: MemoryStore) -> set[str]:
@@ -59,10 +60,13 @@ def test_a_file_larger_than_any_memory_is_refused_and_stands(
     assert [each.name for each in path.parent.iterdir() if "sidecar" in each.name] == [path.name]
 
 
-def test_each_drop_is_a_line_that_says_why(store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_drop_is_a_line_that_says_why(
+    store: MemoryStore, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
     store.change("ada", "add", "s", {"content": "a guess", "basis": "inferred"})
     with caplog.at_level(logging.WARNING):
         for number in range(9):
+            clock.advance(86_400)
             store.change("ada", "close", f"later-{number}")
         store.fold("ada")
     assert [(each.memory.content, each.why) for each in store.archived("ada")] == [("a guess", "faded under 0.3")]

@@ -18,9 +18,9 @@ from sidecars.memory.briefing import (
     rank,
     sessions_left,
     tokens,
-    words,
 )
 from sidecars.memory.record import RELATIONSHIPS, Memory, Sidecar, empty_sidecar, iso
+from sidecars.memory.words import words
 from sidecars.style import STYLE_BLOCK
 
 _NOW = iso(1_800_000_000.0)

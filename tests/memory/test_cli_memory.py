@@ -224,3 +224,21 @@ def test_a_running_polecat_is_told_through_its_queue(gt: Cli, monkeypatch: pytes
     assert "the queue drops big messages" in waiting[0]["message"]
     assert waiting[0]["sender"] == "memory"
     assert gt("load", "ada", "--target", "jam").code == 2
+
+
+def test_the_sixth_addition_of_a_person_says_how_to_go_on(gt: Cli) -> None:
+    for number in range(5):
+        _add(gt, f"fact {number}")
+    ran = gt("add", "ada", "a sixth")
+    assert ran.code == 2
+    assert "'gt memory save ada'" in ran.err
+    assert gt("save", "ada").code == 0
+    _add(gt, "a sixth")
+
+
+def test_a_correction_is_told_and_explained(gt: Cli) -> None:
+    _add(gt, "the deploy branch is main")
+    ran = gt("add", "ada", "the deploy branch is release")
+    assert "replaces" in ran.out
+    assert "before" in gt("explain", "ada").out
+    assert "the deploy branch is main" in gt("show", "ada", "--archive").out

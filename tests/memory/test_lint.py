@@ -90,3 +90,11 @@ def test_what_should_be_looked_at_is_a_warning(content: str, word: str) -> None:
 def test_more_than_the_cap_is_a_warning() -> None:
     many = [{**TEMPLATE["memories"][0], "content": f"fact {number}"} for number in range(51)]
     assert any("keeps 50" in line for line in _check({**TEMPLATE, "memories": many})[1])
+
+
+def test_what_stands_side_by_side_is_named() -> None:
+    base = TEMPLATE["memories"][1]
+    said = ["the deploy branch is main", "another matter", "the deploy branch is release", "the deploy branch is main"]
+    _, warnings = _check({**TEMPLATE, "memories": [{**base, "content": content} for content in said]})
+    assert "f.json: memories[2].content: contradicts memories[0]: the deploy branch is main" in warnings
+    assert any("memories[3].content: says the same as memories[0]" in line for line in warnings)

@@ -33,8 +33,8 @@ _valid = validator("agent-sidecar")
 _numbers = itertools.count()
 
 
-def _do(sidecar: Sidecar, op: str, session: str = "s1", **data: Any) -> Sidecar:
-    return apply(sidecar, Entry(f"{next(_numbers):032x}"[::-1], _NOW, session, op, data)).sidecar
+def _do(sidecar: Sidecar, op: str, session: str = "s1", at: str = _NOW, **data: Any) -> Sidecar:
+    return apply(sidecar, Entry(f"{next(_numbers):032x}"[::-1], at, session, op, data)).sidecar
 
 
 def _new() -> Sidecar:
@@ -42,8 +42,10 @@ def _new() -> Sidecar:
 
 
 def _after(sidecar: Sidecar, sessions: int) -> Sidecar:
+    # Each on a day of its own.
     for _ in range(sessions):
-        sidecar = _do(sidecar, "close", f"later-{next(_numbers)}")
+        number = next(_numbers)
+        sidecar = _do(sidecar, "close", f"later-{number}", at=iso(1_800_000_000.0 + 86_400 * number))
     return sidecar
 
 
@@ -320,3 +322,83 @@ def test_a_torn_line_spoils_only_itself() -> None:
     data = entry_to_line(one)[:-9] + entry_to_line(two)
     assert entries_of(data) == (two,)
     assert entries_of(entry_to_line(one) + entry_to_line(two)) == (one, two)
+
+
+# -- what is true now ------------------------------------------------------------------------------------------------
+
+
+def test_a_contradiction_replaces_what_was_true_and_keeps_it_in_its_history() -> None:
+    sidecar = _do(_new(), "add", content="the deploy branch is main", basis="explicit", tags=["git"])
+    old = sidecar.memories[0]
+    entry = Entry("f" * 32, _NOW, "s2", "add", {"content": "the deploy branch is release"})
+    applied = apply(sidecar, entry)
+    (now,) = applied.sidecar.memories
+    assert applied.note == f"replaces {old.id}: the deploy branch is main"
+    assert (now.content, now.confidence, now.tags) == ("the deploy branch is release", 0.6, ("git",))
+    assert [(was["id"], was["content"], was["until"]) for was in now.history] == [(old.id, old.content, _NOW)]
+    assert [(each.memory, each.why) for each in applied.sidecar.dropped] == [(old, f"replaced by {now.id}")]
+    _valid(sidecar_to_json(applied.sidecar))
+    reread = read_sidecar(sidecar_to_json(applied.sidecar), "ada", _NOW).sidecar
+    assert reread.memories == applied.sidecar.memories
+
+
+def test_a_correction_is_not_one_of_the_five() -> None:
+    sidecar = _new()
+    for number in range(NEW_PER_SESSION):
+        sidecar = _do(sidecar, "add", content=f"new {number}")
+    with pytest.raises(RuleError, match="has added its 5"):
+        _do(sidecar, "add", content="a sixth")
+    sidecar = replace(sidecar, memories=(*sidecar.memories, replace(sidecar.memories[0], id="x", content=_PORT)))
+    assert _do(sidecar, "add", content=_PORT.replace("80", "81")).memories[-1].content.endswith("81")
+
+
+_PORT = "the staging server runs on port 80"
+
+
+def test_a_guess_does_not_replace_what_is_surer_and_says_so() -> None:
+    sidecar = _do(_new(), "add", content=_PORT, basis="observed")
+    entry = Entry("f" * 32, _NOW, "s2", "add", {"content": _PORT.replace("80", "81"), "basis": "inferred"})
+    applied = apply(sidecar, entry)
+    assert len(applied.sidecar.memories) == 2
+    assert "both stand" in applied.note
+
+
+def test_what_is_said_again_in_other_words_is_reinforced_and_the_fuller_words_stay() -> None:
+    sidecar = _do(_new(), "add", content="the queue drops messages above 64 KB", basis="observed")
+    again = _do(sidecar, "add", "s2", content="messages above 64 KB are dropped by the queue")
+    assert [(each.content, each.confidence) for each in again.memories] == [
+        ("messages above 64 KB are dropped by the queue", 0.7)
+    ]
+    assert again.memories[0].id == sidecar.memories[0].id
+    assert again.memories[0].history[0]["content"] == "the queue drops messages above 64 KB"
+    less = _do(again, "add", "s3", content="the queue drops messages")
+    assert [each.content for each in less.memories] == ["messages above 64 KB are dropped by the queue"]
+
+
+def test_what_a_purged_memory_said_leaves_no_history() -> None:
+    sidecar = _do(_new(), "add", content=_PORT)
+    old = sidecar.memories[0].id
+    sidecar = _do(sidecar, "add", content=_PORT.replace("80", "81"))
+    purged = _do(sidecar, "forget", ids=[], purge=True, archived=[old])
+    assert purged.memories[0].history == ()
+
+
+def test_what_was_used_stays_and_many_sessions_of_one_day_fade_nothing_twice() -> None:
+    sidecar = _do(_new(), "add", content="only told", basis="inferred")
+    sidecar = _do(sidecar, "add", content="was used", basis="inferred")
+    used = sidecar.memories[1]
+    sidecar = _do(sidecar, "use", id=used.id)
+    busy = sidecar
+    for number in range(40):
+        busy = _do(busy, "close", f"same-day-{number}")
+    assert {each.content for each in busy.memories} == {"only told", "was used"}
+    assert [each.content for each in _after(sidecar, 40).memories] == ["was used"]
+
+
+def test_a_session_that_is_taken_back_is_not_counted() -> None:
+    sidecar = _do(_new(), "open", "p1", holder="party")
+    sidecar = _do(sidecar, "cancel", "p1")
+    assert sidecar.sessions_participated == 0
+    assert "p1" not in sidecar.books.sessions
+    assert _do(sidecar, "cancel", "p1") == sidecar
+    assert _do(_do(sidecar, "close", "p2"), "cancel", "p2").sessions_participated == 1

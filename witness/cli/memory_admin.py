@@ -143,7 +143,7 @@ def forget(
         gone = [*chosen, *archived]
         if not gone:
             raise NotFoundError("memory", query, f"'gt memory show {agent}' lists them all")
-        data = {"ids": [each.id for each in chosen], "purge": purge}
+        data = {"ids": [each.id for each in chosen], "purge": purge, "archived": [each.id for each in archived]}
         note = store.change(agent, "forget", name, data).note
         if archived:
             note += f", {len(archived)} taken out of the archive"
