@@ -16,9 +16,11 @@ from tests.cli.stand_in import StandIn
 from witness.api import Witness
 from witness.config.town import Town
 from witness.errors import DeclarationError
+from witness.process import ProcessId
 from witness.process.exits import wait_gone
-from witness.process.table import is_alive
+from witness.process.table import is_alive, process_name
 from witness.supervise.spawn import SpawnResult
+from witness.tmux import Tmux
 
 
 @pytest.fixture
@@ -169,3 +171,14 @@ def test_done_in_a_session_that_is_none_of_ours(town: Town, tmp_path: Path) -> N
     alone = _gt(town, "done")
     assert alone.returncode == 2
     assert "gt done is for polecats" in alone.stderr
+
+
+def test_gas_towns_doctor_finds_the_agent_of_our_own_polecat(town: Town) -> None:
+    """It ends a session in which no process runs that the session's own environment names."""
+    own = _spawn(town, "Own")
+    tmux = Tmux(town.socket)
+    assert tmux.variable("gt-Own", "GT_AGENT") == "sleep"
+    names = tmux.variable("gt-Own", "GT_PROCESS_NAMES").split(",")
+    pane = next(pane for pane in tmux.panes() if pane.session == "gt-Own")
+    assert {process_name(ProcessId(pane.pid, 0)), "sleep"} <= set(names)
+    assert _alive(own)

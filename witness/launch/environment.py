@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from witness.agents.clients import client_for
+from witness.agents.clients import ANY, CLAUDE, client_for
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.files import make_folder, read_text, replace_file
@@ -72,8 +72,9 @@ def _process_names(agent: Sequence[str]) -> dict[str, str]:
     found = shutil.which(program)
     names = [program, *([Path(os.path.realpath(found)).name] if found else [])]
     names += [Path(os.path.realpath(sys.executable)).name, Path(sys.executable).name]
-    names += ["node"] if (client := client_for(agent).name) == "claude" else []
-    return {"GT_AGENT": client or program, "GT_PROCESS_NAMES": ",".join(dict.fromkeys(names))}
+    client = client_for(agent)
+    names += ["node"] if client is CLAUDE else []
+    return {"GT_AGENT": program if client is ANY else client.name, "GT_PROCESS_NAMES": ",".join(dict.fromkeys(names))}
 
 
 def own_commands(town: Town) -> Path:

@@ -21,6 +21,8 @@ from witness.tmux import Pane, Tmux
 
 # A python that starts and forks twice needs 50 ms; a machine under full load may need a hundred times that.
 _START_SECONDS = 20.0
+# What stands in the session's own environment: Gas Town's doctor looks there for what its agent is called.
+_OF_SESSION = (MARKER_VARIABLE, "GT_AGENT", "GT_PROCESS_NAMES")
 _SIZE = (220, 50)
 #: In a run's folder: what its screen showed last, and how many lines of it; the reaper has the same.
 LAST_SCREEN, LAST_LINES = "screen.txt", 200
@@ -92,7 +94,7 @@ def start_polecat(
             session,
             str(workdir),
             [sys.executable, "-S", "-I", str(_REAPER), str(run_dir)],
-            {MARKER_VARIABLE: environment[MARKER_VARIABLE]},
+            {name: environment[name] for name in _OF_SESSION if name in environment},
             _SIZE,
             outer,
         )
