@@ -45,7 +45,7 @@ def test_every_setting_stands_on_its_page_with_its_default() -> None:
     plain = Settings()
     for name, text in told.items():
         value = getattr(plain, name)
-        if isinstance(value, float) and text[-1] in "smh":
+        if isinstance(value, float) and text[-1] in "smhd":
             assert parse_duration(text) == value, name
         elif isinstance(value, bool):
             assert text == str(value).lower(), name

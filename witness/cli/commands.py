@@ -12,6 +12,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "distill": ("witness.cli.distill:distill", "ask a narrow question of a huge file"),
     "doctor": ("witness.cli.doctor:doctor", "what was found here, what is wrong, how to mend it"),
     "done": ("witness.cli.done:done", "inside a polecat: the work is finished, end the group"),
+    "du": ("witness.cli.du:du", "what the town takes on the disk, and how long it stays"),
     "follow": ("witness.cli.follow:follow", "sidecars for a session of Claude Code that you have started yourself"),
     "help": ("witness.cli.help:help_", "the documents, and the help of each command"),
     "hooks": ("witness.cli.hooks:hooks", "the hooks in the agent's client: install, uninstall, status"),

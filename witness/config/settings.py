@@ -74,6 +74,8 @@ class Settings:
         failed_decay: after this a FAILED sidecar is tried once more.
         member_limit: how many live polecats and sidecars the town may hold.
         linger: an automatically started Witness ends after this long without groups; 0 keeps it.
+        retention: so long after a run's end its folder stays whole; its last screen and its history stay six times as
+            long. 0 keeps all for ever.
         sidecars: the default ``--sidecars`` of a rig; empty means none.
         hook_wait: how long a hook waits for the verdict of rules sidecars.
         prompt_line: whether a client that runs our mod shows one line about its polecat above the prompt.
@@ -126,6 +128,7 @@ class Settings:
     failed_decay: float = 900.0
     member_limit: int = 500
     linger: float = 900.0
+    retention: float = 2_592_000.0
     sidecars: str = ""
     hook_wait: float = 0.1
     prompt_line: bool = True
@@ -178,6 +181,7 @@ DURATIONS = frozenset(
         "intensity_window",
         "failed_decay",
         "linger",
+        "retention",
         "hook_wait",
         "setup_timeout",
     ]

@@ -39,6 +39,7 @@ from witness.supervise.delivery_round import TICK
 from witness.supervise.executor import PatrolResult
 from witness.supervise.rebuild import rebuild
 from witness.supervise.reconcile import Reconciler, report, worktree_keeper
+from witness.supervise.retention import is_due, sweep
 from witness.version import __version__
 
 # A turn that comes this many intervals later than planned was held up by a sleeping machine or a stopped Witness. Every
@@ -86,6 +87,7 @@ class Daemon:
         self._stopping = False
         self._due: dict[str, float] = {}
         self._settling: threading.Thread | None = None
+        self._sweeping: threading.Thread | None = None
         self._next_look = self._next_tick = self._woke = self._clock.monotonic()
         self._trust_ages_from = 0.0
         self._empty_since: float | None = None
@@ -144,7 +146,7 @@ class Daemon:
 
     def _close(self) -> None:
         for thread in threading.enumerate():
-            if thread.name in ("nuke", "worktrees"):
+            if thread.name in ("nuke", "worktrees", "sweep"):
                 thread.join()
         try:
             self._take_results(PatrolResult())
@@ -264,6 +266,7 @@ class Daemon:
         )
         self._begin(nukes, outcome)
         self._settle_worktrees()
+        self._sweep(settings.retention)
         living = {group.id.run for group in self._journal.groups.living()}
         self._schedule(living)
         for run in set(self._due) - living:
@@ -483,6 +486,23 @@ class Daemon:
 
         self._settling = threading.Thread(target=work, args=(), name="worktrees")
         self._settling.start()
+
+    def _sweep(self, retention: float) -> None:
+        """Remove what is old, once an hour and in a thread of its own: a large folder takes its time."""
+        if (self._sweeping and self._sweeping.is_alive()) or not is_due(self._town, self._clock.wall()):
+            return
+
+        def work() -> None:
+            try:
+                with Journal(self._town.journal_path) as journal:
+                    swept = sweep(self._town, journal, retention, self._clock.wall(), lambda: self._stopping)
+                for error in swept.errors:
+                    say(error)
+            except (WitnessError, OSError) as error:
+                say(str(error))
+
+        self._sweeping = threading.Thread(target=work, args=(), name="sweep")
+        self._sweeping.start()
 
 
 def _raise_handle_limit() -> None:

@@ -45,6 +45,7 @@ _WORDS: Mapping[str, str] = {
     "notice": "told by {way}: {message}",
     "notice-failed": "nobody could be told by {way}: {reason}",
     "ending": "pid {pid} is ended: {reason}",
+    "swept": "swept what was old: spools and logs of {emptied} runs, all of {forgotten}; {freed} bytes freed",
     "settings-read": "settings read anew: {changed}",
     "witness-started": "the Witness has started (pid {pid}, version {version})",
     "witness-stopped": "the Witness has stopped (pid {pid})",

@@ -20,6 +20,7 @@ from witness.supervise.delivery_round import Deliveries
 from witness.supervise.executor import Executor, PatrolResult
 from witness.supervise.lifecycle import MemberEvent
 from witness.supervise.plan import plan
+from witness.supervise.retention import is_due, sweep
 from witness.supervise.snapshot import Snapshot, SnapshotReader
 from witness.tmux import Tmux
 from witness.trust.settings import trusted_settings
@@ -187,6 +188,9 @@ class Reconciler:
         outcome.errors.extend(self.observer.troubles)
         self.end(nukes, outcome)
         outcome.worktrees |= self.worktrees.settle()
+        if is_due(self.town, self.clock.wall()):
+            retention = self.observer.settings("").retention
+            outcome.errors.extend(sweep(self.town, self.journal, retention, self.clock.wall()).errors)
         return report(checked, outcome)
 
 
