@@ -1,4 +1,4 @@
-"""``bin/gt``, which stands before Gas Town's gt: whose command is whose, from names and folders alone."""
+"""``witness/cli/gt``, which stands before Gas Town's gt: whose command is whose, from names and folders alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.stand_in import StandIn
 from witness.cli.commands import COMMANDS, SHARED
 
 ROOT = Path(__file__).resolve().parents[2]
-FRONT = ROOT / "bin" / "gt"
+FRONT = ROOT / "witness" / "cli" / "gt"
 
 
 @dataclass(frozen=True)

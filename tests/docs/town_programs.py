@@ -110,7 +110,7 @@ def pipx(args: list[str]) -> int:
             script.unlink(missing_ok=True)
         elif not script.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            front = (Path(__file__).resolve().parents[2] / "bin" / "gt").read_text()
+            front = (Path(__file__).resolve().parents[2] / "witness" / "cli" / "gt").read_text()
             script.write_text(front if name == "gt" else _HEAD + "from witness.cli import main\nmain()\n")
             script.chmod(0o755)
     return 0

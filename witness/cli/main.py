@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-# Set by bin/gt, the shell script that stands before Gas Town's gt: the name that was typed.
+# Set by witness/cli/gt, the shell script that stands before Gas Town's gt: the name that was typed.
 _CALLED_AS = "GT_WITNESS_AS"
 _OWN_OPTIONS = ("-h", "--help", "--version")
 
