@@ -43,6 +43,9 @@ class Molecule:
         warnings: keys that nobody reads.
         limits: what its agent may use of the machine, each with the file that says so; see ``Limits``.
         asks: by file, what asks for trust where the file came with a project: its agent and its limits.
+        tables: the steps as they stand in the files, the parents' merged in.
+        composition: ``[compose]`` likewise.
+        advice: its own; none where it extends another, for ``bd`` leaves that aside.
     """
 
     name: str
@@ -54,8 +57,6 @@ class Molecule:
     warnings: tuple[Problem, ...] = ()
     limits: Mapping[str, tuple[Path, int | None]] = field(default_factory=dict)
     asks: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)
-    #: As they stand in the files, the parents' merged in: the steps, ``[compose]`` and its own advice (none where
-    #: it extends another: ``bd`` leaves that aside).
     tables: tuple[Mapping[str, Any], ...] = ()
     composition: Mapping[str, Any] = field(default_factory=dict)
     advice: tuple[Mapping[str, Any], ...] = ()
