@@ -180,6 +180,41 @@ FINDINGS = {
         "memory/test_secret_rules.py::test_each_issuers_form_is_known_by_its_name",
         "memory/test_secret_rules.py::test_a_secret_is_recognised",
     ],
+    "V1-a-dialog-is-told": [
+        "state/test_state.py::test_an_agent_at_a_dialog_waits_and_the_question_is_told",
+        "agents/test_screen.py::test_what_a_dialog_asks",
+    ],
+    "V3-why-it-died-stays": [
+        "state/test_state.py::test_why_an_agent_died_stays",
+        "state/test_state.py::test_the_screen_of_one_who_was_nuked_stays_without_colours",
+        "state/test_state.py::test_the_foreground_witness_tells_what_happens",
+    ],
+    "V4-attach-names-the-recorded-server": ["state/test_state.py::test_attach_names_the_recorded_server"],
+    "V5-a-dead-pid-is-never-shown-as-running": [
+        "state/test_state.py::test_a_dead_pid_is_never_shown_as_running_also_without_a_witness",
+    ],
+    "V6-what-the-witness-knows-is-shown": [
+        "state/test_state.py::test_what_the_client_reports_is_told",
+        "state/test_state.py::test_what_the_agent_has_used_is_told_and_stays",
+        "state/test_state.py::test_what_became_of_each_line_is_told",
+        "state/test_state.py::test_a_change_is_told_soon",
+        "state/test_metrics.py::test_each_fact_of_the_state_is_a_line",
+        "notify/test_telling.py::",
+    ],
+    "V7-nothing-is-cut": ["cli/test_whole_output.py::"],
+    "V12-hooks-that-are-switched-off-are-told": [
+        "doctor/test_client_checks.py::test_hooks_that_are_switched_off_are_a_warning_before_any_polecat",
+        "agents/test_channels.py::test_settings_that_switch_hooks_off_leave_the_pane",
+    ],
+    "V13-what-is-old-goes": [
+        "supervise/test_retention.py::test_the_bulk_goes_first_and_all_of_it_later",
+        "supervise/test_retention.py::test_pages_go_back_to_the_disk_while_others_write",
+    ],
+    "V15-a-silent-build-is-not-hung-and-a-still-frame-not-idle": [
+        "supervise/test_witness.py::test_a_silent_build_is_not_hung_and_its_child_counts",
+        "supervise/test_plan.py::test_a_tree_that_uses_the_processor_is_not_hung_however_silent",
+        "state/test_state.py::test_a_still_frame_that_is_not_known_is_unknown",
+    ],
     "V2-the-demo-shows-the-scripted-agent-whatever-is-set": [
         "cli/test_demo.py::test_a_key_and_a_client_do_not_change_what_it_shows",
         "cli/test_demo.py::test_the_real_clients_question_about_the_demos_folder_is_answered",
@@ -233,7 +268,7 @@ def test_each_finding_has_tests_of_its_kind(finding: str) -> None:
         assert re.search(wanted, (ROOT / file).read_text(), re.MULTILINE), place
 
 
-@pytest.mark.parametrize(("letter", "most"), [("T", 13), ("S", 20)])
+@pytest.mark.parametrize(("letter", "most"), [("T", 13), ("S", 20), ("V", 16)])
 def test_no_finding_is_left_out(letter: str, most: int) -> None:
     named = {name.partition("-")[0] for name in FINDINGS}
     assert {f"{letter}{each}" for each in range(1, most + 1)} <= named

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("witness.cli.polecat:list_polecats", "the same as gt polecat list"),
     "logs": ("witness.cli.logs:logs", "what happened in the town, or to one polecat"),
     "mcp": ("witness.cli.mcp:mcp", "serve distill and ask to an agent over MCP"),
+    "metrics": ("witness.cli.metrics:metrics", "the town's state for Prometheus"),
     "key": ("witness.cli.key:key", "keep and try the API key of sidecars that ask a model"),
     "memory": ("witness.cli.memory:memory", "what an agent remembers from session to session"),
     "molecule": ("witness.cli.molecule:molecule", "lint, show and resolve molecules"),
