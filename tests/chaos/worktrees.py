@@ -15,6 +15,7 @@ The totals are kept in a file after every round, so that a run that was broken o
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -29,7 +30,7 @@ from pathlib import Path
 
 from tests.worktrees.conftest import make_repository, run_git
 from witness import Town, Witness
-from witness.errors import WitnessError
+from witness.errors import TownLockedError, WitnessError
 from witness.journal import Intent, WorktreeState
 from witness.process.table import Markers, read_table
 
@@ -126,10 +127,14 @@ class Rounds:
         """What the Witness would do next, and the end of what still lives."""
         for _ in range(10):
             with Witness(self.town, environ={}) as witness:
-                witness.patrol()
+                # A program that the killed one was about to start holds its lock for a moment longer.
+                with contextlib.suppress(TownLockedError):
+                    witness.patrol()
                 living = [group for group, _ in witness.polecats() if group.id.polecat == name]
-                if not living:
+                if not living and not witness.worktrees.pending():
                     return
+                if not living:
+                    continue
                 if living[0].intent == "run" and living[0].state in ("RUNNING", "DEGRADED"):
                     witness.nuke([name])
                     return

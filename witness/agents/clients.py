@@ -52,6 +52,8 @@ class Client:
         first: what stands right behind the program when it is started with a prompt; ``{prompt}`` is filled in.
         last: what stands at the end of its arguments then.
         own_settings: how it is given a settings file for one session; ``{settings}`` is filled in.
+        resume: what begins an earlier conversation again, right behind the program; ``{session}`` is filled in. Empty
+            where we know no way.
     """
 
     name: str
@@ -70,22 +72,27 @@ class Client:
     first: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     own_settings: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
 
-    def launch(self, argv: Sequence[str], prompt: str, settings: str) -> list[str]:
+    def launch(self, argv: Sequence[str], prompt: str, settings: str, session: str = "") -> list[str]:
         """The argument list that starts a session.
 
         Args:
             argv: the agent's command as it was given.
             prompt: its first prompt, empty for none; ignored by an agent that we do not know.
             settings: path of the settings file made for this session.
+            session: the client's id of an earlier conversation to begin again; empty for a new one.
         """
         at = (program_at(argv, self) or 0) + 1
 
         def filled(words: tuple[str, ...]) -> list[str]:
-            return [{"{prompt}": prompt, "{settings}": settings}.get(word, word) for word in words]
+            return [
+                {"{prompt}": prompt, "{settings}": settings, "{session}": session}.get(word, word) for word in words
+            ]
 
         first, last = (filled(self.first), filled(self.last)) if prompt else ([], [])
-        return [*argv[:at], *first, *argv[at:], *filled(self.own_settings), *last]
+        again = filled(self.resume) if session else []
+        return [*argv[:at], *again, *first, *argv[at:], *filled(self.own_settings), *last]
 
 
 def _program(word: str) -> str:
@@ -108,6 +115,7 @@ CLAUDE = Client(
     # Not at the end: a flag that takes several values (--allowedTools) would swallow it.
     first=("{prompt}",),
     own_settings=("--settings", "{settings}"),
+    resume=("--resume", "{session}"),
 )
 CODEX = Client(
     name="codex",

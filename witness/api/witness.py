@@ -302,16 +302,29 @@ class Witness:
             DeclarationError, UsageError, SpawnError: as ``spawn``.
         """
         from witness.launch.spawn_request import prepare
-        from witness.supervise.spawn import Spawner
 
         self.town.make_runtime()
-        prepared = prepare(self.town, request)
+        return self.spawn_prepared(prepare(self.town, request), witness=request.witness)
+
+    @_in_turn
+    def spawn_prepared(self, prepared: SpawnPlan, *, witness: bool = True) -> SpawnResult:
+        """``spawn`` for what ``prepare`` has found good.
+
+        Args:
+            prepared: what is to be started.
+            witness: start the town's Witness when none runs.
+
+        Raises:
+            UsageError, SpawnError: as ``spawn``.
+        """
+        from witness.supervise.spawn import Spawner
+
         if not self.journal.groups.living():
             self.town.remember_tmux()
             self._let_go()  # the next one looks where the town's tmux is now
         if prepared.folder:
             prepared.folder.record()
-        return Spawner(self._reconciler, self._outer).spawn(prepared, witness=request.witness)
+        return Spawner(self._reconciler, self._outer).spawn(prepared, witness=witness)
 
     # -- look ---------------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ SHARED: dict[str, frozenset[str]] = {
     "molecule": frozenset(["lint", "vars"]),
     "nudge": frozenset(),
     "peek": frozenset(),
-    "polecat": frozenset(["spawn", "reset"]),
+    "polecat": frozenset(["spawn", "reset", "restart", "pause", "resume"]),
     "stop": frozenset(),
     "witness": frozenset(["run", "patrol", "install"]),
     "worktree": frozenset(["prune"]),

@@ -1,4 +1,4 @@
-"""``gt polecat``: spawn, list, status, nuke, reset."""
+"""``gt polecat``: spawn, list, status, nuke, restart, pause, resume, reset."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 import click
 
 from witness.api import NukeResult, Witness
+from witness.api.pausing import pause_polecat, resume_polecat
+from witness.api.restarting import of_last_boot, restart_polecat
 from witness.cli.completion import polecats
 from witness.cli.context import ask_for_force, print_json, since_when
 from witness.cli.gas_town import nuke_rig_there, nuke_there
-from witness.cli.spawn import spawn
+from witness.cli.memory_options import memory_provider
+from witness.cli.spawn import report_spawned, spawn, undone_when_told_to_end
 from witness.cli.tables import group_rows, show_groups, write_lines
 from witness.cli.worktree import ask_to_discard
 from witness.config.town import Town
-from witness.errors import UsageError
+from witness.errors import UsageError, WitnessError
 from witness.journal import Group, GroupState, Worktree, WorktreeState
 from witness.names import split_address
 from witness.state.history import event_line
@@ -158,6 +161,65 @@ def _sentence(nuked: NukeResult, row: dict[str, Any], dry_run: bool) -> str:
         return f"{row['polecat']}: we run inside of it, so the Witness ends it"
     outcome = f"{len(row['survivors'])} SURVIVED" if row["survivors"] else "none survived"
     return f"{row['polecat']}: {row['ended']} processes ended in {row['seconds']:.2f} s, {outcome}"
+
+
+@polecat.command(epilog="Examples:\n\n  gt polecat restart toast\n\n  gt polecat restart --all-of-last-boot")
+@click.argument("name", default="", shell_complete=polecats)
+@click.option("--fresh", is_flag=True, help="Begin a new conversation, with the task as its first prompt.")
+@click.option("--all-of-last-boot", "everybody", is_flag=True, help="Every polecat that the machine's restart ended.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the agent shows a prompt, works or asks.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each.")
+def restart(name: str, fresh: bool, everybody: bool, no_wait: bool, as_json: bool) -> None:
+    """Start a polecat again where it was: its folder or worktree, its task, its sidecars and what they have said.
+
+    One that lives is ended first. The client's own conversation goes on where it has a way to (Claude Code); else, and
+    with --fresh, a new one begins with the task. Variables of --env are not kept: export them, or spawn anew.
+    """
+    from sidecars.observer.factory import prospects
+
+    if bool(name) == everybody:
+        raise UsageError("name the polecat to restart, or say --all-of-last-boot")
+    failed: list[str] = []
+    with Witness(Town.find()) as witness:
+        names = [group.id.address for group in of_last_boot(witness)] if everybody else [name]
+        if everybody and not names:
+            click.echo("no polecat was ended by a restart of the machine", err=True)
+        for each in names:
+            try:
+                with undone_when_told_to_end():
+                    spawned = restart_polecat(
+                        witness, each, fresh=fresh, memory_provider=memory_provider, check=prospects
+                    )
+                report_spawned(witness, spawned, no_wait=no_wait, as_json=as_json)
+            except WitnessError as error:
+                if not everybody:
+                    raise
+                failed.append(f"{each}: {error}")
+    if failed:
+        raise WitnessError("; ".join(failed))
+
+
+@polecat.command()
+@click.argument("names", nargs=-1, required=True, shell_complete=polecats)
+def pause(names: tuple[str, ...]) -> None:
+    """Stop a polecat's agent with all that it started, until gt polecat resume; nothing is ended.
+
+    It counts as neither hung nor idle meanwhile, and what is said to it waits.
+    """
+    with Witness(Town.find()) as witness:
+        for group in [witness.find(name) for name in names]:
+            stopped = pause_polecat(witness, group)
+            click.echo(f"{group.id.address}: paused, {stopped} processes stopped; gt polecat resume {group.id.polecat}")
+
+
+@polecat.command()
+@click.argument("names", nargs=-1, required=True, shell_complete=polecats)
+def resume(names: tuple[str, ...]) -> None:
+    """Let a paused polecat go on."""
+    with Witness(Town.find()) as witness:
+        for group in [witness.find(name) for name in names]:
+            goes_on = resume_polecat(witness, group)
+            click.echo(f"{group.id.address}: {'goes on' if goes_on else 'was not paused'}")
 
 
 @polecat.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,39 @@ def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
         if not equals or not name:
             raise UsageError(f"--var {value!r}: write it as NAME=VALUE")
         variables[name] = text
+    return variables
+
+
+def _environment(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Variables from ``--env``: NAME=VALUE, or the NAME of one that the caller has."""
+    variables = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals and name not in os.environ:
+            raise UsageError(f"--env {name!r}: write it as NAME=VALUE, or as the name of a variable that you have")
+        variables[name] = text if equals else os.environ[name]
+    return variables
+
+
+def _environment_file(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, str]:
+    """Variables from files of NAME=VALUE lines; # begins a comment line, quotes around a value are taken off."""
+    variables = {}
+    for path in paths:
+        try:
+            text = read_bytes(path, _LARGEST_TASK, follow=True, owners=()).decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--env-file {path}: {getattr(error, 'strerror', None) or error}") from error
+        for number, line in enumerate(text.splitlines(), 1):
+            bare = line.strip().removeprefix("export ")
+            if not bare or bare.startswith("#"):
+                continue
+            name, equals, value = bare.partition("=")
+            if not equals or not name.strip().isidentifier():
+                raise UsageError(f"--env-file {path}:{number}: write it as NAME=VALUE")
+            value = value.strip()
+            if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+                value = value[1:-1]
+            variables[name.strip()] = value
     return variables
 
 
@@ -104,6 +138,17 @@ def _limit(_: click.Context, option: click.Parameter, value: str | None) -> tupl
 )
 @click.option("--branch", default="", metavar="NAME", help="The worktree's new branch (default: polecat/NAME-RUN).")
 @click.option("--base", default="", metavar="REF", help="What the branch begins at (default: what is checked out).")
+@click.option(
+    "--env", "environment", multiple=True, callback=_environment, metavar="K=V", help="A variable for the agent."
+)
+@click.option(
+    "--env-file",
+    "environment_file",
+    multiple=True,
+    callback=_environment_file,
+    metavar="FILE",
+    help="Variables for the agent, NAME=VALUE a line; --env beats it.",
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait until the agent shows a prompt, work or a dialog.")
 @click.option("--no-witness", is_flag=True, help="Do not start the Witness; sidecars are not respawned then.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -125,6 +170,8 @@ def spawn(
     worktree: bool | None,
     branch: str,
     base: str,
+    environment: dict[str, str],
+    environment_file: dict[str, str],
     no_wait: bool,
     no_witness: bool,
     as_json: bool,
@@ -161,17 +208,27 @@ def spawn(
         worktree=worktree,
         branch=branch,
         base=base,
+        environment={**environment_file, **environment},
     )
     with Witness(_town_for(workdir)) as witness:
         request = with_scope(witness, request, Scope(only, outside, accept_scope), asks=request.ask_folder is not None)
         with undone_when_told_to_end():
             spawned = witness.spawn_request(request)
-        tell_withheld(spawned.withheld)
-        if spawned.accepted:
-            click.echo(f"gt: accepted {spawned.accepted}", err=True)
-        if not as_json:
-            _tell_spawned(spawned)
-        sight = None if no_wait else _first_sight(witness, spawned)
+        report_spawned(witness, spawned, no_wait=no_wait, as_json=as_json)
+
+
+def report_spawned(witness: Witness, spawned: SpawnResult, *, no_wait: bool, as_json: bool) -> None:
+    """Say that a polecat runs, and what its agent shows first.
+
+    Raises:
+        WitnessError: it has ended already.
+    """
+    tell_withheld(spawned.withheld)
+    if spawned.accepted:
+        click.echo(f"gt: accepted {spawned.accepted}", err=True)
+    if not as_json:
+        _tell_spawned(spawned)
+    sight = None if no_wait else _first_sight(witness, spawned)
     if as_json:
         first = {"first": sight.as_json()} if sight else {}
         print_json({**spawned.as_json(), **first})

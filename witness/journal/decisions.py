@@ -198,6 +198,10 @@ class DecisionLog:
         """What a sidecar still has to say in a run, oldest first."""
         return self._select("run = ? AND sidecar = ? AND stage = 'held'", run, sidecar, last=100_000)
 
+    def hand_over(self, run: str, to: str) -> None:
+        """Let a run go on from another one: what was said in that counts in this."""
+        self._journal.run("UPDATE decisions SET run = ? WHERE run = ?", to, run)
+
     def leave_unsaid(self, run: str, sidecar: str = "") -> int:
         """Record of what still waits to be said that it never will be, the run having ended; how much that was.
 

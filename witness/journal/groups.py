@@ -32,7 +32,7 @@ _COLUMNS = (
     "run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at, "
     "intent_note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans, "
     "session_missing, activity, activity_at, channel, channel_reason, client_version, pane, "
-    "limits, limit_cgroups, limits_met, by_person"
+    "limits, limit_cgroups, limits_met, by_person, paused_at"
 )
 
 
@@ -204,6 +204,7 @@ def _state_values(state: RunState) -> tuple[Any, ...]:
         json.dumps(dict(state.limit_cgroups)),
         state.limits_met,
         state.by_person,
+        state.paused_at,
     )
 
 
@@ -222,7 +223,7 @@ def _group(row: tuple[Any, ...]) -> Group:
     (run, rig, polecat, session, state, boot, spawned_at, created, workdir, agent, molecule, intent, intent_at,
      note, zombie, task, bead, variables, overrides, followed, cgroup, worker_pid, worker_started, orphans,
      session_missing, activity, activity_at, channel, channel_reason, client_version, pane,
-     limits, limit_cgroups, limits_met, by_person) = row  # fmt: skip
+     limits, limit_cgroups, limits_met, by_person, paused_at) = row  # fmt: skip
     return Group(
         id=GroupId(rig, polecat, run),
         session=session,
@@ -257,6 +258,7 @@ def _group(row: tuple[Any, ...]) -> Group:
             limits=json.loads(limits),
             limit_cgroups=json.loads(limit_cgroups),
             limits_met=limits_met,
+            paused_at=paused_at,
         ),
     )
 

@@ -87,6 +87,7 @@ class RunState:
         channel: how its client was to record events and tell it something, chosen at spawn; empty when nobody chose.
         channel_reason: why that is not the best channel that its kind of client has, empty when it is.
         client_version: of its client, empty when it could not be told.
+        paused_at: wall clock at which somebody has paused it, None while it goes on.
         pane: tmux's id of the pane that its agent was started in, as ``%3``; empty when it is not known.
     """
 
@@ -109,6 +110,7 @@ class RunState:
     channel_reason: str = ""
     client_version: str = ""
     pane: str = ""
+    paused_at: float | None = None
 
 
 class RunStateChanges(TypedDict, total=False):
@@ -127,6 +129,7 @@ class RunStateChanges(TypedDict, total=False):
     channel_reason: str
     client_version: str
     pane: str
+    paused_at: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,4 +173,5 @@ STEPS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX worktrees_that_stand ON worktrees (polecat) WHERE state != 'REMOVED'
     """,
+    "ALTER TABLE groups ADD COLUMN paused_at REAL",
 )

@@ -50,6 +50,13 @@ class WorktreeTable:
         """Write where one stands, and why."""
         self._journal.run("UPDATE worktrees SET state = ?, since = ?, reason = ? WHERE run = ?", state, at, reason, run)
 
+    def hand_over(self, run: str, to: str, at: float, reason: str) -> None:
+        """Give one to the next run of its polecat; until that begins, nobody judges it."""
+        self._journal.run(
+            "UPDATE worktrees SET run = ?, state = 'KEPT', since = ?, reason = ?, discard = 0 WHERE run = ?",
+            to, at, reason, run,
+        )  # fmt: skip
+
     def set_discard(self, run: str) -> None:
         """Record that one is to be removed with all that it holds."""
         self._journal.run("UPDATE worktrees SET discard = 1 WHERE run = ?", run)

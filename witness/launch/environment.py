@@ -22,7 +22,14 @@ MARKER_ROOM = 200
 
 
 def polecat_environment(
-    town: Town, group: GroupId, session: str, workdir: Path, key_env: str, hook_wait: float, agent: Sequence[str]
+    town: Town,
+    group: GroupId,
+    session: str,
+    workdir: Path,
+    key_env: str,
+    hook_wait: float,
+    agent: Sequence[str],
+    more: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """A polecat's whole environment: the caller's, Gas Town's, and ours.
 
@@ -34,8 +41,9 @@ def polecat_environment(
         key_env: name of the variable with the sidecars' API key, which the agent must not see.
         hook_wait: seconds that a hook may wait for rules sidecars.
         agent: its command.
+        more: variables over the caller's.
     """
-    environment = filtered_environ()
+    environment = filtered_environ() | dict(more or {})
     environment.pop(key_env, None)
     role = f"{group.rig}/polecats/{group.polecat}"
     environment["PATH"] = f"{own_commands(town)}{os.pathsep}{environment.get('PATH', os.defpath)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -34,6 +35,7 @@ from witness.trust.settings import rig_askings, trusted_settings, withheld_setti
 from witness.worktrees.making import WorktreePlan, plan_worktree
 
 DEFAULT_AGENT = "claude"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,9 @@ class SpawnRequest:
         worktree: give it a worktree and a branch of its own; None for the molecule's or the settings' word.
         branch: the branch's name; empty for one after the polecat and the run.
         base: what it begins at; empty for the commit that is checked out.
+        environment: variables for the agent, over the caller's.
+        continues: the run that it goes on from, empty for none: its worktree, and what its sidecars have said.
+        conversation: the client's id of the conversation that is begun again; empty for a new one.
     """
 
     polecat: str
@@ -109,6 +114,9 @@ class SpawnRequest:
     worktree: bool | None = None
     branch: str = ""
     base: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    continues: str = ""
+    conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +143,9 @@ class SpawnPlan:
         withheld: one line for each declaration of the project that does not count, because nobody has trusted it.
         worktree: what it works in, to be made; None for the working directory as it is.
         check: looks at each sidecar once more, in the worktree.
+        environment: variables for the agent, over the caller's.
+        continues: the run that it goes on from, empty for none.
+        conversation: the client's id of the conversation that is begun again; empty for a new one.
     """
 
     group: GroupId
@@ -156,6 +167,9 @@ class SpawnPlan:
     withheld: tuple[str, ...] = ()
     worktree: WorktreePlan | None = None
     check: SidecarCheck | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    continues: str = ""
+    conversation: str = ""
 
     @property
     def specs(self) -> tuple[SidecarSpec, ...]:
@@ -209,7 +223,8 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
     if memory and request.memory_provider is None:
         problems.append(Problem("nothing here opens memories: give the request a 'memory_provider'", "--memory"))
     group = GroupId(rig, request.polecat, uuid.uuid4().hex)
-    variables = {**variables, **request.more_variables}
+    # A restart gives it the same memory again.
+    variables = {**variables, **request.more_variables, **({"memory": memory} if memory else {})}
     mute: dict[str, str] = {}
     found: dict[str, str] = {}
     if request.check and not problems:
@@ -240,7 +255,24 @@ def prepare(town: Town, request: SpawnRequest) -> SpawnPlan:
         tuple(withheld),
         worktree,
         request.check,
+        _environment(request.environment),
+        request.continues,
+        request.conversation,
     )
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables that somebody sets for an agent.
+
+    Raises:
+        UsageError: a name is none, or one by which we know our own.
+    """
+    for name, value in given.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise UsageError(f"--env {name!r} is no variable: write it as NAME=VALUE")
+        if name.startswith("GT_") or name in ("CLAUDECODE", "BD_ACTOR", "BEADS_AGENT_NAME"):
+            raise UsageError(f"--env {name}: that variable says who the polecat is, and is ours to set")
+    return dict(given)
 
 
 def _worktree(

@@ -169,6 +169,7 @@ class StateReader:
             rig=group.id.rig,
             run=run,
             session=group.session,
+            paused=rfc3339(group.run_state.paused_at) if group.run_state.paused_at and not over else None,
             lifecycle=str(GroupState.ZOMBIE if lost and not ending else group.state),
             zombie=group.zombie or ("agent-dead" if lost and not ending else ""),
             activity=str(activity.kind),
@@ -206,6 +207,8 @@ class StateReader:
             return Activity(ActivityKind.DONE if done else ActivityKind.DEAD, None, "its agent has ended")
         if not living:
             return Activity(ActivityKind.UNKNOWN, None, "it is being started")
+        if group.run_state.paused_at is not None:
+            return Activity(ActivityKind.IDLE, group.run_state.paused_at, "it is paused: gt polecat resume")
         return activity_of(events, screen)
 
     def _in_a_circle(self, run: str, members: list[Member], events: LastEvents) -> Activity | None:

@@ -182,6 +182,7 @@ class PolecatState:
 
     Args:
         address, polecat, rig, run, session: who it is.
+        paused: since when it is paused, None while it goes on.
         lifecycle: of its group; ZOMBIE where its agent is gone and nobody has noticed yet.
         zombie: the class that it was found in, empty when none.
         activity: what its agent does.
@@ -212,6 +213,7 @@ class PolecatState:
     rig: str
     run: str
     session: str
+    paused: str | None
     lifecycle: str
     zombie: str
     activity: str

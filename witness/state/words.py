@@ -23,6 +23,8 @@ PLACES = {
 
 def activity_words(state: Mapping[str, Any]) -> str:
     """What an agent does, in a few words."""
+    if state.get("paused"):
+        return f"paused for {length(time.time() - wall_of(state['paused']))}: gt polecat resume {state['polecat']}"
     waiting = state["waiting"]
     if waiting:
         since = f" for {length(time.time() - wall_of(waiting['since']))}" if waiting["since"] else ""

@@ -115,6 +115,8 @@ class Deliveries:
                 self._complaints.append(f"{group.id.address}: what waits for it could not be typed in: {error}")
 
     def _is_due(self, group: Group) -> bool:
+        if group.run_state.paused_at is not None:
+            return False  # nobody would read it
         # A person's terminal is theirs: nothing is typed there.
         if group.state in _WORKING and not group.run_state.by_person and self._due(group):
             return True

@@ -142,7 +142,8 @@ def _plan_living(fact: GroupFact, snapshot: Snapshot, settings: Settings) -> Ite
         missing = fact.session is Presence.ABSENT
         if missing != (group.run_state.session_missing is not None) and fact.session is not Presence.UNKNOWN:
             yield ChangeRunState(group.id.run, {"session_missing": snapshot.now if missing else None})
-        yield from _plan_silence(fact, snapshot, settings)
+        if group.run_state.paused_at is None:
+            yield from _plan_silence(fact, snapshot, settings)
     yield from plan_sidecars(fact, snapshot, settings)
     yield from _group_health(fact)
 

@@ -43,6 +43,8 @@ _NEWS_SECONDS = 0.05
 _RECORD_SECONDS = 1.0
 # Grace of a group that never came to work.
 _UNDO_SECONDS = 1.0
+# To an agent whose conversation is begun again; what it is to do stands in that.
+_GO_ON = "You were stopped and started again. Go on with your task where you left off; then run `gt done`."
 _NO_CGROUP = (
     "the settings want containment: cgroup, and no cgroup (v2) can be made here: start the Witness inside of a "
     "delegated one, or set containment: auto"
@@ -186,6 +188,14 @@ class Spawner:
         if group is None or group.state is not GroupState.SPAWNING or group.intent is Intent.NUKE:
             raise SpawnError(prepared.group.address, "it was nuked while its worktree was made")
 
+    def _take_over(self, before: str, run: str) -> None:
+        """What goes on from an earlier run: its worktree, and what its sidecars have said, by which they are capped."""
+        now = self._clock.wall()
+        if self._journal.worktrees.get(run):
+            self._journal.worktrees.move(run, WorktreeState.READY, now)
+        self._journal.decisions.hand_over(before, run)
+        self._journal.note(now, "restarted", run, before=before)
+
     def _record(self, prepared: SpawnPlan) -> None:
         living = self._journal.members.of_living()
         limit = prepared.settings.member_limit
@@ -211,6 +221,8 @@ class Spawner:
                     ),
                 )
             )
+            if prepared.continues:
+                self._take_over(prepared.continues, prepared.group.run)
             if prepared.worktree:
                 self._journal.worktrees.add(replace(prepared.worktree.worktree, since=self._clock.wall()))
             run = prepared.group.run
@@ -246,6 +258,7 @@ class Spawner:
             prepared.settings.key_env,
             prepared.settings.hook_wait,
             prepared.argv,
+            prepared.environment,
         )
         choice = self._choose_channel(prepared, run_dir, environment)
         client_settings: Mapping[str, Any] = session_settings(as_string=choice.channel is Channel.HOOKS_STRING)
@@ -261,7 +274,9 @@ class Spawner:
             client_settings = readable(client_settings, file)
         names = [spec.name for spec in prepared.specs]
         prompt = prepared.task.prompt(prepared.group, names, briefing, str(file or ""))
-        argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt)
+        if prepared.conversation:
+            prompt = _GO_ON if prepared.task.text else ""
+        argv = launch_arguments(prepared.argv, run_dir, client_settings, prompt, prepared.conversation)
         tmux: Tmux = self._reconciler.tmux
         run, bounds = prepared.group.run, self._bound(prepared)
         cgroup = bounds.contained or self._contain(prepared)
@@ -427,11 +442,11 @@ class Spawner:
 
 
 def launch_arguments(
-    argv: tuple[str, ...], run_dir: Path, client_settings: Mapping[str, Any], prompt: str
+    argv: tuple[str, ...], run_dir: Path, client_settings: Mapping[str, Any], prompt: str, conversation: str = ""
 ) -> list[str]:
     """The agent's argument list with what its client needs: our hooks, and the work as its first prompt."""
     settings = run_dir / "settings.json"
     replace_file(settings, json.dumps(client_settings, indent=2), durable=False, below=run_dir.parent)
     # Kept for those who judge the agent against what it was told.
     replace_file(run_dir / "prompt.xml", prompt, durable=False, below=run_dir.parent)
-    return client_for(argv).launch(argv, prompt, str(settings))
+    return client_for(argv).launch(argv, prompt, str(settings), conversation)

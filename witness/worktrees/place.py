@@ -9,7 +9,7 @@ from pathlib import Path
 
 from witness.config.town import Town
 from witness.errors import UsageError
-from witness.files import locked, make_folder, read_json, replace_file
+from witness.files import locked, make_folder, read_bytes, read_json, replace_file
 from witness.journal import Worktree
 from witness.names import GroupId
 from witness.worktrees.findings import Fingerprint
@@ -89,6 +89,13 @@ def read_laid(town: Town, run: str) -> dict[str, Fingerprint]:
         }
     except (OSError, ValueError, TypeError, IndexError, AttributeError, KeyError):
         return {}
+
+
+def hand_over_laid(town: Town, run: str, to: str) -> None:
+    """Let the next run of a polecat know what was laid in its worktree."""
+    folder = _records(town)
+    if (folder / f"{run}.json").exists():
+        replace_file(folder / f"{to}.json", read_bytes(folder / f"{run}.json", _LARGEST), below=town.runtime)
 
 
 def forget(town: Town, worktree: Worktree) -> None:
