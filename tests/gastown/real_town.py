@@ -50,16 +50,18 @@ class RealPolecat:
         session: its tmux session.
         bead: the bead on its hook.
         folder: where the agents of the town keep their sockets and notes.
+        rig: its rig.
     """
 
     name: str
     session: str
     bead: str
     folder: Path
+    rig: str = RIG
 
     @property
     def address(self) -> str:
-        return f"{RIG}/{self.name}"
+        return f"{self.rig}/{self.name}"
 
     @property
     def born(self) -> dict[str, Any]:
@@ -88,18 +90,22 @@ class RealPolecat:
 
 
 class RealTown:
-    """One real town with one rig, ``shop``.
+    """One real town with one rig.
 
     Args:
         real: the folder with the real programs.
         beads: whether it has beads, and a rig; without them it is made in a second.
+        name: its folder's name, in the home folder.
+        rig, prefix: its rig, and how the rig's beads and sessions begin.
     """
 
-    def __init__(self, real: Path, *, beads: bool = True) -> None:
+    def __init__(
+        self, real: Path, *, beads: bool = True, name: str = "town", rig: str = RIG, prefix: str = PREFIX
+    ) -> None:
         # Short: the names of sockets have 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="gtw-"))
         self.real, self.home, self.agents = real, self.folder / "home", self.folder / "agents"
-        self.root = self.home / "town"
+        self.root, self.rig, self.prefix = self.home / name, rig, prefix
         for place in (self.home, self.agents, self.folder / "bin", self.folder / "tmux"):
             place.mkdir()
         self._port = _free_port() if beads else 0
@@ -130,7 +136,7 @@ class RealTown:
         self._sh("git", "clone", "-q", "--bare", str(source), str(self.folder / "shop.git"), cwd=self.home)
         self._sh("gt", "install", str(self.root), cwd=self.home)
         self._sh("gt", "dolt", "start")
-        self._sh("gt", "rig", "add", RIG, f"file://{self.folder / 'shop.git'}")
+        self._sh("gt", "rig", "add", self.rig, f"file://{self.folder / 'shop.git'}", "--prefix", self.prefix)
 
     def end(self) -> None:
         """End all of it, and remove it."""
@@ -215,33 +221,37 @@ class RealTown:
         """Run our own program under the name that shadows nothing."""
         return self.run(sys.executable, "-m", "witness.cli", *args, check=check, **more)
 
-    def bead(self, title: str = "Fix the totals", description: str = "") -> str:
+    def bead(self, title: str = "Fix the totals", description: str = "", name: str = "") -> str:
         """Make a bead in the rig, and return its id."""
         self._beads += 1
-        name = f"{PREFIX}-t{self._beads}"
+        name = name or f"{self.prefix}-t{self._beads}"
         more = ["--description", description] if description else []
         # By default bd names beads by the rig's folder, and gt finds them by the rig's prefix.
-        self.run("bd", "create", title, "--id", name, *more, cwd=self.root / RIG)
+        self.run("bd", "create", title, "--id", name, *more, cwd=self.root / self.rig)
         return name
 
-    def sling(self, *more: str, bead: str = "", to: str = RIG) -> RealPolecat:
+    def sling(self, *more: str, bead: str = "", to: str = "") -> RealPolecat:
         """``gt sling`` a bead, and wait until its agent is at its prompt.
 
         Args:
             more: further arguments, as ``--var sidecars=scope``.
             bead: which; a new one when empty.
-            to: the rig, or one polecat.
+            to: one polecat; the rig when empty.
         """
         bead = bead or self.bead()
-        self.run("gt", "sling", bead, to, "--no-boot", *more)
+        self.run("gt", "sling", bead, to or self.rig, "--no-boot", *more)
+        return self.slung(bead)
+
+    def slung(self, bead: str) -> RealPolecat:
+        """The polecat that works on a bead, once its agent is at its prompt."""
         (name,) = [row["name"] for row in self.polecats() if row.get("issue") == bead]
-        polecat = RealPolecat(name, f"{PREFIX}-{name}", bead, self.agents)
+        polecat = RealPolecat(name, f"{self.prefix}-{name}", bead, self.agents, self.rig)
         until((self.agents / f"{polecat.session}.json").exists, "the agent", 60, below=self.agents)
         return polecat
 
     def polecats(self) -> list[dict[str, Any]]:
         """What ``gt polecat list --json`` says of the rig."""
-        rows: list[dict[str, Any]] = json.loads(self.run("gt", "polecat", "list", RIG, "--json").stdout)
+        rows: list[dict[str, Any]] = json.loads(self.run("gt", "polecat", "list", self.rig, "--json").stdout)
         return rows
 
     def heartbeat(self, session: str) -> str:
@@ -267,7 +277,7 @@ def _free_port() -> int:
         return port
 
 
-def real_town(**more: bool) -> Iterator[RealTown]:
+def real_town(**more: Any) -> Iterator[RealTown]:
     """For fixtures: a town that is made, given and ended."""
     found = programs()
     assert found
