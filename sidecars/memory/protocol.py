@@ -35,6 +35,8 @@ FORGOTTEN_UNDER = 0.3
 OCCURRENCES = 2
 # Enough to recognise an end that is told twice (the client's own, then the Witness's).
 CLOSED_KEPT = 20
+# Holds the session of a party, which counts only when the party came to its end.
+PARTY = "party"
 # What a session may bring at its end.
 GAINED_BY = frozenset(["add", "use", "relate", "decide"])
 
@@ -86,7 +88,10 @@ def _open(sidecar: Sidecar, entry: Entry) -> Applied:
         if session.is_open and (session.holder == holder or name in over)
     ]
     for name in left:
-        sidecar = _ended(sidecar, name, entry.at, crashed=True)
+        if sidecar.books.sessions[name].holder == PARTY:
+            sidecar = _uncounted(sidecar, name)
+        else:
+            sidecar = _ended(sidecar, name, entry.at, crashed=True)
     sessions = {**sidecar.books.sessions, entry.session: Session(holder, entry.at)}
     note = f"{len(left)} session(s) that ended without a word were saved" if left else ""
     return Applied(_with_sessions(sidecar, sessions), note)
@@ -191,8 +196,12 @@ def _cancel(sidecar: Sidecar, entry: Entry) -> Applied:
     known = sidecar.books.sessions.get(entry.session)
     if known is None or not known.is_open:
         return Applied(sidecar, "no such session is open")
-    kept = {name: session for name, session in sidecar.books.sessions.items() if name != entry.session}
-    return Applied(_with_sessions(sidecar, kept), "the session is not counted")
+    return Applied(_uncounted(sidecar, entry.session), "the session is not counted")
+
+
+def _uncounted(sidecar: Sidecar, session: str) -> Sidecar:
+    kept = {name: each for name, each in sidecar.books.sessions.items() if name != session}
+    return _with_sessions(sidecar, kept)
 
 
 OPERATIONS: Mapping[str, Callable[[Sidecar, Entry], Applied]] = {

@@ -383,6 +383,19 @@ def write_file(path: Path, data: bytes) -> None:
         raise MemoryFileError(path, error) from error
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line to another file of the project's state, synced.
+
+    Raises:
+        MemoryFileError: it cannot be written.
+    """
+    try:
+        _make_folder(path.parent)
+        _append(path, line)
+    except OSError as error:
+        raise MemoryFileError(path, error) from error
+
+
 def _make_folder(folder: Path) -> None:
     check_within(folder)
     if folder.is_dir():

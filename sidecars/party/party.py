@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from sidecars.memory.briefing import memory_block
 from sidecars.memory.paths import STATE, check_agent
+from sidecars.memory.protocol import PARTY
 from sidecars.memory.record import Sidecar, one_line
 from sidecars.memory.secret_rules import without_secret
 from sidecars.memory.sessions import Saved, SessionId, load, save
-from sidecars.memory.store import MemoryStore, write_file
+from sidecars.memory.store import MemoryStore, append_line, write_file
+from sidecars.party.reading import read_record
 from sidecars.party.record import MODES, PartyDecision, PartyRecord, write_decision
 from sidecars.style import STYLE_BLOCK
 from witness.errors import NotFoundError, UsageError
 from witness.files import parse_json, read_project
+from witness.journal.records import Usage
 
 PARTIES = STATE / "parties"
+MOST_ROUNDS = 3
 
 # Who has which part, in the order in which the agents are named.
 _ROLES = ("proponent", "opponent", "arbitrator")
@@ -45,6 +50,9 @@ class Party:
         started_at: ISO date.
         ended_at: ISO date, empty while it is on.
         decisions: ids of the records that its end has written so far, in order.
+        rounds: how many it may have.
+        dollars: what its model has cost so far.
+        failed: why it broke off, empty when it did not.
     """
 
     id: str
@@ -54,6 +62,9 @@ class Party:
     started_at: str
     ended_at: str = ""
     decisions: tuple[str, ...] = ()
+    rounds: int = MOST_ROUNDS
+    dollars: float = 0.0
+    failed: str = ""
 
     def role(self, agent: str) -> str:
         """Which part an agent has."""
@@ -63,10 +74,12 @@ class Party:
     @property
     def session(self) -> SessionId:
         """The session that all its agents are in."""
-        return SessionId(self.id, "party")
+        return SessionId(self.id, PARTY)
 
 
-def start_party(store: MemoryStore, agents: tuple[str, ...], topic: str, mode: str) -> tuple[Party, dict[str, str]]:
+def start_party(
+    store: MemoryStore, agents: tuple[str, ...], topic: str, mode: str, rounds: int = MOST_ROUNDS
+) -> tuple[Party, dict[str, str]]:
     """Start a party: load each agent's memory.
 
     Args:
@@ -74,6 +87,7 @@ def start_party(store: MemoryStore, agents: tuple[str, ...], topic: str, mode: s
         agents: who takes part; in a debate the first three are proponent, opponent and arbitrator.
         topic: what it is about.
         mode: one of ``MODES``.
+        rounds: at most so many.
 
     Returns:
         The party, and each agent's briefing.
@@ -93,10 +107,75 @@ def start_party(store: MemoryStore, agents: tuple[str, ...], topic: str, mode: s
     if not one_line(topic):
         raise UsageError("a party needs a topic")
     stamp = store.now[:19].replace("-", "").replace(":", "")
-    party = Party(f"party-{stamp}-{uuid4().hex[:6]}", one_line(topic), mode, agents, store.now)
-    briefings = {agent: party_briefing(load(store, agent, party.session), party) for agent in agents}
+    party = Party(f"party-{stamp}-{uuid4().hex[:6]}", one_line(topic), mode, agents, store.now, rounds=rounds)
+    briefings = _briefings(store, party)
     _write(store.root, party)
     return party, briefings
+
+
+def _briefings(store: MemoryStore, party: Party) -> dict[str, str]:
+    return {agent: party_briefing(load(store, agent, party.session), party) for agent in party.agents}
+
+
+def resume_party(store: MemoryStore, party: Party) -> tuple[Party, dict[str, str], PartyRecord]:
+    """Go on with a party that broke off.
+
+    Returns:
+        The party, each agent's briefing, and the record of what was said until then.
+
+    Raises:
+        UsageError: it has ended, or nothing of it was recorded.
+    """
+    if party.ended_at:
+        raise UsageError(f"{party.id} has ended: 'gt party run' holds another")
+    path = record_path(store.root, party.id)
+    try:
+        record = read_record(read_project(path), str(path))
+    except FileNotFoundError:
+        record = PartyRecord(party.topic, party.mode, party.agents)
+    party = replace(party, failed="")
+    _write(store.root, party)
+    return party, _briefings(store, party), record
+
+
+def broke_off(store: MemoryStore, party: Party, why: str) -> Party:
+    """Note that a party broke off: it is no session of anybody, so no memory fades by it."""
+    party = replace(party, failed=one_line(why))
+    _write(store.root, party)
+    for agent in party.agents:
+        store.change(agent, "cancel", party.session.name)
+        store.fold(agent)
+    return party
+
+
+def note_costs(root: Path, party: Party, usage: Usage, at: str) -> Party:
+    """Add what a party's model has cost to the party and to the ledger of all parties, ``parties/costs.jsonl``.
+
+    Args:
+        root: the project's root.
+        party: whose.
+        usage: what was spent since this was noted last.
+        at: ISO date.
+    """
+    if not usage.calls:
+        return party
+    party = replace(party, dollars=round(party.dollars + usage.dollars, 6))
+    _write(root, party)
+    line = {"time": at, "party": party.id, **asdict(usage)}
+    append_line(root / PARTIES / "costs.jsonl", f"{json.dumps(line)}\n".encode())
+    return party
+
+
+def all_parties(root: Path) -> list[Party]:
+    """The parties of a project, the oldest first; what is no state of one is passed over."""
+    folder = root / PARTIES
+    files = sorted(folder.glob("party-*.json")) if folder.is_dir() else []
+    found = []
+    for path in files:
+        if not path.name.endswith(".record.json"):
+            with suppress(UsageError):
+                found.append(_read(path))
+    return found
 
 
 def party_briefing(sidecar: Sidecar, party: Party) -> str:
@@ -133,7 +212,7 @@ def end_party(store: MemoryStore, party: Party, record: PartyRecord) -> tuple[Pa
         _write(store.root, party)
     record = replace(record, decisions=tuple(decisions))
     saved = {agent: save(store, agent, party.session, record.gains(agent)) for agent in party.agents}
-    party = replace(party, ended_at=party.ended_at or store.now)
+    party = replace(party, ended_at=party.ended_at or store.now, failed="")
     _write(store.root, party)
     return party, saved
 

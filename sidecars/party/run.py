@@ -7,7 +7,7 @@ their limits are those of MDAN's turn protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Protocol
 
 from sidecars.memory.learn import REMEMBER, checked
@@ -26,10 +26,13 @@ from sidecars.party.forms import (
     turn_form,
     within_words,
 )
-from sidecars.party.party import Party
+from sidecars.party.party import MOST_ROUNDS, Party
 from sidecars.party.record import Contribution, PartyDecision, PartyRecord
 
-MOST_ROUNDS = 3
+# After so many turns in a row that could not be had there is no party any more.
+_MOST_SKIPPED = 3
+# The record's key for what became of each turn, by which a party that broke off goes on where it was.
+TURNS = "turns"
 # What proponent and opponent do in each round of a debate.
 _DEBATE = ("proposition", "rebuttal", "counter")
 
@@ -72,21 +75,38 @@ class Turn:
     type: str
 
 
+class PartyStoppedError(ModelError):
+    """The party may not go on: its money or its time is spent."""
+
+
 class PartyRun:
     """A party while it is held.
+
+    An answer that is none is asked for once more. When the second is none either, the turn is skipped and the party
+    goes on; without a ruling or a synthesis there is no party, and after three turns in a row nobody is there.
 
     Args:
         party: who, about what, how.
         briefings: what each agent was told at the start.
         speaker: who answers.
         keep: is given the record after each turn.
+        record: of a party that broke off: turns that were taken are not asked for again.
+        stop: says before each question why there may be none, empty when there may.
     """
 
     def __init__(
-        self, party: Party, briefings: Mapping[str, str], speaker: Speaker, keep: Callable[[PartyRecord], object]
+        self,
+        party: Party,
+        briefings: Mapping[str, str],
+        speaker: Speaker,
+        keep: Callable[[PartyRecord], object],
+        *,
+        record: PartyRecord | None = None,
+        stop: Callable[[], str] = lambda: "",
     ) -> None:
         self._party, self._briefings, self._speaker, self._keep = party, briefings, speaker, keep
-        self.record = PartyRecord(party.topic, party.mode, party.agents)
+        self.record = record or PartyRecord(party.topic, party.mode, party.agents)
+        self._stop, self._skipped = stop, 0
 
     def hold(self, rounds: int = MOST_ROUNDS) -> PartyRecord:
         """Hold it.
@@ -98,7 +118,8 @@ class PartyRun:
             The record; after an error, ``record`` has what was said until then.
 
         Raises:
-            ModelError: somebody gave no usable answer.
+            PartyStoppedError: the money or the time is spent.
+            ModelError: nobody answers any more, or there is no decision.
         """
         rounds = max(1, min(rounds, MOST_ROUNDS))
         {"discussion": self._discuss, "debate": self._debate, "consensus": self._agree}[self._party.mode](rounds)
@@ -143,22 +164,43 @@ class PartyRun:
         )
 
     def _speak(self, turn: Turn) -> bool:
-        answer = self._ask(turn, ASKS[turn.type], turn_form(self._others(turn.agent)))
-        content = within_words(text_of(answer, "content"), WORDS[turn.type])
-        if not content and turn.type != "reaction":
-            raise ModelError(f"{turn.agent} said nothing in its {turn.type}")
-        if content:
-            self._say(turn, content, relations_of(answer, self._others(turn.agent)))
-        return answer.get("aligned") is True
+        taken = self._taken(turn)
+        if taken:
+            return taken == "aligned"
+        others = self._others(turn.agent)
+
+        def said(answer: Mapping[str, Any]) -> str:
+            content = within_words(text_of(answer, "content"), WORDS[turn.type])
+            if not content and turn.type != "reaction":
+                raise ModelError(f"{turn.agent} said nothing in its {turn.type}")
+            return content
+
+        answer = self._ask(turn, ASKS[turn.type], turn_form(others), said)
+        if answer is None:
+            return False
+        aligned = answer.get("aligned") is True
+        outcome = "aligned" if aligned else "taken"
+        if content := said(answer):
+            self._say(turn, content, relations_of(answer, others), outcome)
+        else:
+            self._note(self._with_turn(turn, "passed"))
+        return aligned
 
     def _decide(self, turn: Turn, form: Tool, ask: str) -> None:
-        answer = self._ask(turn, ask, form)
-        text = within_words(text_of(answer, "decision"), WORDS[turn.type])
-        outcome = text_of(answer, "outcome")
-        if not text or outcome not in form.schema["properties"]["outcome"]["enum"]:
+        if self.record.decisions:
+            return
+
+        def checked_decision(answer: Mapping[str, Any]) -> str:
+            text = within_words(text_of(answer, "decision"), WORDS[turn.type])
+            if not text or text_of(answer, "outcome") not in form.schema["properties"]["outcome"]["enum"]:
+                raise ModelError(f"{turn.agent} gave no {turn.type} that can be recorded")
+            return text
+
+        answer = self._ask(turn, ask, form, checked_decision)
+        if answer is None:
             raise ModelError(f"{turn.agent} gave no {turn.type} that can be recorded")
+        text, outcome = checked_decision(answer), text_of(answer, "outcome")
         rationale = within_words(text_of(answer, "rationale"), WORDS[turn.type])
-        self._say(turn, within_words(f"{text} {rationale}", WORDS[turn.type]), {})
         parts = {role: agent for agent in self._party.agents if (role := self._party.role(agent)) != "participant"}
         confidence = answer.get("confidence")
         sure = confidence if isinstance(confidence, int | float) and not isinstance(confidence, bool) else 0.5
@@ -173,29 +215,77 @@ class PartyRun:
             opponent=parts.get("opponent", ""),
             arbitrator=parts.get("arbitrator", ""),
         )
-        self._note(replace(self.record, decisions=(*self.record.decisions, decision)))
+        # In one writing with what was said: a crash leaves both or neither.
+        self.record = replace(self.record, decisions=(*self.record.decisions, decision))
+        self._say(turn, within_words(f"{text} {rationale}", WORDS[turn.type]), {}, "taken")
 
     def _remember(self, agent: str) -> None:
+        turn = Turn(agent, 0, "remember")
+        if self._taken(turn):
+            return
         said = transcript(self.record)
         prompt = (
             f"{said_so_far(said)}\n\nThe {self._party.mode} is over. What should you still know in your next session?"
         )
-        answer = self._speaker.answer(agent, self._briefings[agent], prompt, REMEMBER)
+        answer = self._answer(turn, prompt, REMEMBER, lambda answer: None)
+        if answer is None:
+            return
         gains = checked(dict(answer), said, set())
         # One of the five memories of a session is each decision's own.
         room = max(0, NEW_PER_SESSION - len(self.record.decisions))
         memories = tuple({**memory, "agent": agent} for memory in gains.memories[:room] if is_rememberable(memory))
-        self._note(replace(self.record, memories=(*self.record.memories, *memories)))
+        self._note(replace(self._with_turn(turn, "taken"), memories=(*self.record.memories, *memories)))
 
-    def _ask(self, turn: Turn, ask: str, form: Tool) -> Mapping[str, Any]:
+    def _ask(
+        self, turn: Turn, ask: str, form: Tool, check: Callable[[Mapping[str, Any]], object]
+    ) -> Mapping[str, Any] | None:
         now = f"Round {turn.round}, your {turn.type}. {ask} At most {WORDS[turn.type]} words."
-        prompt = f"{said_so_far(transcript(self.record))}\n\n{now}"
-        return self._speaker.answer(turn.agent, self._briefings[turn.agent], prompt, form)
+        return self._answer(turn, f"{said_so_far(transcript(self.record))}\n\n{now}", form, check)
 
-    def _say(self, turn: Turn, content: str, relations: Mapping[str, tuple[str, ...]]) -> None:
+    def _answer(
+        self, turn: Turn, prompt: str, form: Tool, check: Callable[[Mapping[str, Any]], object]
+    ) -> Mapping[str, Any] | None:
+        """An answer that stands the check; None when two did not and the turn is skipped."""
+        for attempt in (1, 2):
+            if reason := self._stop():
+                raise PartyStoppedError(reason)
+            try:
+                answer = self._speaker.answer(turn.agent, self._briefings[turn.agent], prompt, form)
+                check(answer)
+            except ModelError as error:
+                if attempt == 1:
+                    continue
+                self._note(self._with_turn(turn, "skipped", str(error)))
+                self._skipped += 1
+                if self._skipped >= _MOST_SKIPPED:
+                    raise
+            else:
+                self._skipped = 0
+                return answer
+        return None
+
+    def _taken(self, turn: Turn) -> str:
+        """What became of a turn that was taken before the party broke off, empty when it was not."""
+        taken = self.record.extra.get(TURNS)
+        for each in taken if isinstance(taken, list) else []:
+            if isinstance(each, dict) and (each.get("agent"), each.get("round"), each.get("type")) == astuple(turn):
+                return "" if each.get("outcome") == "skipped" else str(each.get("outcome"))
+        return ""
+
+    def _with_turn(self, turn: Turn, outcome: str, reason: str = "") -> PartyRecord:
+        taken = self.record.extra.get(TURNS)
+        others = [
+            each
+            for each in (taken if isinstance(taken, list) else [])
+            if isinstance(each, dict) and (each.get("agent"), each.get("round"), each.get("type")) != astuple(turn)
+        ]
+        entry = {**asdict(turn), "outcome": outcome, **({"reason": without_secret(reason)} if reason else {})}
+        return replace(self.record, extra={**self.record.extra, TURNS: [*others, entry]})
+
+    def _say(self, turn: Turn, content: str, relations: Mapping[str, tuple[str, ...]], outcome: str) -> None:
         said, role = without_secret(content), self._party.role(turn.agent)
         spoken = Contribution(turn.agent, turn.round, role, turn.type, said, relations)
-        self._note(replace(self.record, contributions=(*self.record.contributions, spoken)))
+        self._note(replace(self._with_turn(turn, outcome), contributions=(*self.record.contributions, spoken)))
 
     def _note(self, record: PartyRecord) -> None:
         self.record = record

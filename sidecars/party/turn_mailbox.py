@@ -68,7 +68,7 @@ class Table:
 
     def ask(self, agent: str, prompt: str, form: Tool) -> Ask:
         """Give an agent its turn."""
-        ask = Ask(len(self._numbers("ask")) + 1, agent, prompt, form)
+        ask = Ask(max(self._numbers("ask"), default=0) + 1, agent, prompt, form)
         self._write(f"ask-{ask.number:04d}.json", asdict(ask))
         return ask
 
@@ -76,6 +76,13 @@ class Table:
         """The answer to a turn, None while there is none."""
         raw = self._read(f"answer-{ask.number:04d}.json")
         return raw if isinstance(raw, dict) else None
+
+    def reopen(self) -> None:
+        """Let a party that broke off go on: it is not over, and turns that nobody answered are asked anew."""
+        answered = set(self._numbers("answer"))
+        for path in (*self._folder.glob("over.json"), *self._folder.glob("ask-*.json")):
+            if path.name == "over.json" or int(path.stem.rpartition("-")[2]) not in answered:
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Say that the party is over."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -15,10 +16,10 @@ from sidecars.llm.client import Endpoint
 from sidecars.memory.model import AnthropicModel, ModelError, Tool
 from sidecars.memory.store import MemoryStore
 from sidecars.party.forms import WORDS, within_words
-from sidecars.party.party import start_party, write_record
+from sidecars.party.party import MOST_ROUNDS, PARTIES, start_party, write_record
 from sidecars.party.reading import read_record
 from sidecars.party.record import FOLDER, PartyRecord
-from sidecars.party.run import MOST_ROUNDS, PartyRun
+from sidecars.party.run import PartyRun
 from tests.memory.files import validator
 from witness.cli import main
 from witness.testing import Answer, MessagesServer, Request, Step, call, fail, message, say, think
@@ -188,6 +189,30 @@ def test_what_was_said_before_a_break_is_kept(store: MemoryStore) -> None:
     assert [each.type for each in kept.contributions][-2:] == ["rebuttal", "rebuttal"]
 
 
+def test_a_bad_turn_is_asked_for_once_more_and_then_skipped(store: MemoryStore) -> None:
+    answers: dict[str, Iterator[Any]] = {
+        "ada": iter(["", "Ada."]),
+        "bob": repeat(""),
+        "eve": repeat("Eve."),
+    }
+    party, briefings = start_party(store, _AGENTS, "x", "consensus")
+    held = PartyRun(
+        party,
+        briefings,
+        Scripted(
+            take_turn=lambda agent, prompt: {"content": next(answers[agent], "Ada."), "aligned": True},
+            decide=_decision("compromise"),
+        ),
+        lambda record: None,
+    )
+    record = held.hold()
+    assert {each.agent for each in record.contributions} == {"ada", "eve"}
+    skipped = [each for each in record.extra["turns"] if each["outcome"] == "skipped"]
+    assert {each["agent"] for each in skipped} == {"bob"}
+    assert "said nothing" in skipped[0]["reason"]
+    assert record.decisions
+
+
 # -- over HTTP --------------------------------------------------------------------------------------------------------
 
 
@@ -254,11 +279,19 @@ def test_a_server_that_breaks_off_leaves_a_record_that_can_be_saved(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(store.root)
-    turns = iter([*[{"content": "Yes indeed."}] * 4, 400])
+    turns = chain([{"content": "Yes indeed."}] * 4, repeat(400))
     with MessagesServer(otherwise=_forms(lambda _: next(turns))) as server:
         assert _run_cli(monkeypatch, server.url) == 1
     costs, error = capsys.readouterr().err.splitlines()
-    assert costs.startswith("5 calls")
+    # Three turns in a row, each asked for twice.
+    assert costs.startswith("10 calls")
+    # It was no session, so nothing is nearer to fading by it.
+    assert store.read("eve").sessions_participated == 0
+    main(["party", "list", "--json"])
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["state"], listed["failed"][:5]) == ("broken off", "claud")
+    (line,) = (store.root / PARTIES / "costs.jsonl").read_text().splitlines()
+    assert (json.loads(line)["party"], json.loads(line)["calls"]) == (listed["party"], 10)
     command = shlex.split(error.partition("until then: ")[2])
     assert command[:3] == ["gt", "party", "end"]
     main(command[1:])
@@ -311,3 +344,55 @@ def test_an_answer_in_no_usable_form_is_one_line(answer: Any) -> None:
         finally:
             model.close()
     assert len(str(error.value).splitlines()) == 1
+
+
+def _party_cli(*arguments: str) -> int:
+    try:
+        main(["party", *arguments])
+    except SystemExit as error:
+        return int(error.code or 0)
+    return 0
+
+
+def test_a_party_stops_at_its_budget_and_goes_on_where_it_was(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(store.root)
+    with MessagesServer(otherwise=_forms(_script)) as server:
+        # Two calls of 10 tokens in and 5 out cost more than that.
+        assert _run_cli(monkeypatch, server.url, "--mode", "debate", "--budget-usd", "0.00004") == 1
+        error = capsys.readouterr().err
+        assert "the budget of $4e-05 is spent" in error
+        said = len(server.requests)
+        assert 1 < said < 13
+        assert _party_cli("list") == 0
+        assert "broken off" in capsys.readouterr().out
+        assert _party_cli("resume", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["decisions"] == ["DR-001"]
+        assert len(server.requests) == 13
+        assert _party_cli("list", "--json") == 0
+        (listed,) = json.loads(capsys.readouterr().out)
+        assert (listed["state"], listed["failed"]) == ("ended", "")
+        assert listed["dollars"] > 0.00004
+        assert _party_cli("resume", listed["party"]) == 2
+    lines = [json.loads(line) for line in (store.root / PARTIES / "costs.jsonl").read_text().splitlines()]
+    assert [line["calls"] for line in lines] == [said, 13 - said]
+    assert {store.read(agent).sessions_participated for agent in _AGENTS} == {1}
+
+
+def test_a_party_stops_at_its_time(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(store.root)
+    with MessagesServer(otherwise=_forms(_script)) as server:
+        assert _run_cli(monkeypatch, server.url, "--timeout", "1ms") == 1
+        assert "the party has taken its 0.001 s" in capsys.readouterr().err
+        assert len(server.requests) < 13
+    assert store.read("ada").sessions_participated == 0
+
+
+def test_what_polecats_spend_is_not_ours_to_bound(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(store.root)
+    line = ("run", "--agents", "a,b", "--topic", "x", "--polecats", "--budget-usd", "1")
+    assert _party_cli(*line) == 2
+    assert list(store.root.iterdir()) == []

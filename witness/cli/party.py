@@ -13,6 +13,7 @@ import click
 
 from witness.cli.context import print_json
 from witness.cli.memory_options import json_option, open_store, project_option, tell_costs
+from witness.cli.tables import write_table
 from witness.errors import UsageError, WitnessError
 from witness.files import read_project
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from sidecars.memory.sessions import Saved
     from sidecars.memory.store import MemoryStore
     from sidecars.party.party import Party
+    from sidecars.party.record import PartyRecord
     from sidecars.party.run import Speaker
     from sidecars.party.turn_mailbox import Table
+    from witness.journal.records import Usage
 
 _MODES = ("discussion", "debate", "consensus")
 
@@ -78,14 +81,24 @@ def end(given: str, *, record: Path, project: Path | None, as_json: bool) -> Non
     _print_end(ended, saved, as_json=as_json)
 
 
+def _limits(command: _F) -> _F:
+    for option in (
+        click.option("--turn-limit", default="5m", show_default=True, help="With --polecats: of one turn."),
+        click.option("--agent", "command", default="", metavar="CMD", help="With --polecats: what they run (claude)."),
+        click.option("--polecats", is_flag=True, help="Each agent is a polecat in tmux instead of a model's turns."),
+        click.option("--timeout", default="", metavar="TIME", help="How long the whole party may take (30m)."),
+        click.option("--budget-usd", type=click.FloatRange(min=0, min_open=True), help="What its model may cost."),
+    ):
+        command = option(command)
+    return command
+
+
 @party.command()
 @click.option("--agents", required=True, help="Comma separated; in a debate: proponent, opponent, arbitrator.")
 @click.option("--topic", required=True)
 @click.option("--mode", type=click.Choice(_MODES), default="discussion", show_default=True)
 @click.option("--rounds", type=click.IntRange(1, 3), default=3, show_default=True)
-@click.option("--polecats", is_flag=True, help="Each agent is a polecat in tmux instead of a model's turns.")
-@click.option("--agent", "command", default="", metavar="CMD", help="With --polecats: their command (default: claude).")
-@click.option("--turn-limit", default="5m", show_default=True, help="With --polecats: how long a turn may take.")
+@_limits
 @project_option
 @json_option
 def run(
@@ -97,44 +110,134 @@ def run(
     polecats: bool,
     command: str,
     turn_limit: str,
+    timeout: str,
+    budget_usd: float | None,
     project: Path | None,
     as_json: bool,
 ) -> None:
     """Hold a party for real and save it: by a model behind an endpoint, or with the agents as polecats."""
-    if command and not polecats:
-        raise UsageError("--agent is the command of polecats: say --polecats with it")
+    from sidecars.party.party import start_party
+    from sidecars.party.record import PartyRecord
+
+    how = _how(polecats, command, turn_limit, timeout, budget_usd, as_json)
     store = open_store(project)
-    wanted = _Wanted(_names(agents), topic, mode, rounds, as_json)
-    if polecats:
-        _run_with_polecats(store, wanted, command, _seconds("--turn-limit", turn_limit))
-    else:
-        _run_with_model(store, wanted)
+
+    def begin() -> _Begun:
+        begun, briefings = start_party(store, _names(agents), topic, mode, rounds)
+        return _Begun(begun, briefings, PartyRecord(begun.topic, begun.mode, begun.agents))
+
+    _run(store, begin, how)
 
 
-class _Wanted(NamedTuple):
-    agents: tuple[str, ...]
-    topic: str
-    mode: str
-    rounds: int
+@party.command()
+@click.argument("given", metavar="[PARTY]", required=False, default="")
+@_limits
+@project_option
+@json_option
+def resume(
+    *,
+    given: str,
+    polecats: bool,
+    command: str,
+    turn_limit: str,
+    timeout: str,
+    budget_usd: float | None,
+    project: Path | None,
+    as_json: bool,
+) -> None:
+    """Go on with a party that broke off; what was said is not asked for again. The budget is for all of it."""
+    from sidecars.party.party import find_party, resume_party
+
+    how = _how(polecats, command, turn_limit, timeout, budget_usd, as_json)
+    store = open_store(project)
+    found = find_party(store.root, given)
+    _run(store, lambda: _Begun(*resume_party(store, found)), how)
+
+
+@party.command("list")
+@project_option
+@json_option
+def list_parties(project: Path | None, as_json: bool) -> None:
+    """The parties of this project: which ended, which are on, which broke off and why."""
+    from sidecars.party.party import all_parties
+
+    parties = all_parties(open_store(project).root)
+    if as_json:
+        print_json(
+            [
+                {**{name: getattr(each, name) for name in each.__slots__}, "state": _state(each), "party": each.id}
+                for each in parties
+            ]
+        )
+        return
+    rows = [
+        [each.id, each.mode, _state(each), ", ".join(each.agents), f"${each.dollars:.4f}", each.topic]
+        for each in parties
+    ]
+    if rows:
+        write_table(("party", "mode", "state", "agents", "cost", "topic"), rows)
+    for each in parties:
+        if each.failed:
+            click.echo(f"{each.id} broke off: {each.failed}; 'gt party resume {each.id}' goes on", err=True)
+
+
+def _state(each: Party) -> str:
+    return "ended" if each.ended_at else "broken off" if each.failed else "on"
+
+
+class _How(NamedTuple):
+    polecats: bool
+    command: str
+    turn_limit: float
+    timeout: float | None
+    budget: float | None
     as_json: bool
 
 
-def _run_with_model(store: MemoryStore, wanted: _Wanted) -> None:
+class _Begun(NamedTuple):
+    party: Party
+    briefings: Mapping[str, str]
+    record: PartyRecord
+
+
+def _how(polecats: bool, command: str, turn_limit: str, timeout: str, budget: float | None, as_json: bool) -> _How:
+    if command and not polecats:
+        raise UsageError("--agent is the command of polecats: say --polecats with it")
+    if budget is not None and polecats:
+        raise UsageError("--budget-usd counts a model's turns; what polecats spend is their clients': leave it out")
+    seconds = _seconds("--timeout", timeout) if timeout else None
+    return _How(polecats, command, _seconds("--turn-limit", turn_limit), seconds, budget, as_json)
+
+
+def _run(store: MemoryStore, begin: Callable[[], _Begun], how: _How) -> None:
+    if how.polecats:
+        _run_with_polecats(store, begin, how)
+    else:
+        _run_with_model(store, begin, how)
+
+
+def _run_with_model(store: MemoryStore, begin: Callable[[], _Begun], how: _How) -> None:
     from sidecars.memory.model import model_for
-    from sidecars.party.party import start_party
     from sidecars.party.run import ModelSpeaker
 
     model = model_for(Path.cwd())
     try:
-        begun, briefings = start_party(store, wanted.agents, wanted.topic, wanted.mode)
-        _hold(store, begun, briefings, ModelSpeaker(model), wanted)
+        begun = begin()
+        before = begun.party.dollars
+
+        def over_budget() -> str:
+            spent = before + model.usage.dollars
+            if how.budget is None or spent < how.budget:
+                return ""
+            return f"the budget of ${how.budget:g} is spent (${spent:.4f})"
+
+        _hold(store, begun, ModelSpeaker(model), how, usage=lambda: model.usage, over_budget=over_budget)
     finally:
         tell_costs(model.usage)
         model.close()
 
 
-def _run_with_polecats(store: MemoryStore, wanted: _Wanted, command: str, limit: float) -> None:
-    from sidecars.party.party import start_party
+def _run_with_polecats(store: MemoryStore, begin: Callable[[], _Begun], how: _How) -> None:
     from sidecars.party.turn_mailbox import Table, TableSpeaker
     from witness.api import Witness
     from witness.cli.party_polecats import Guests
@@ -143,29 +246,76 @@ def _run_with_polecats(store: MemoryStore, wanted: _Wanted, command: str, limit:
 
     clock, place = SystemClock(), Path.cwd()
     with Witness(Town.find(place)) as witness:
-        begun, briefings = start_party(store, wanted.agents, wanted.topic, wanted.mode)
-        table = Table(store.root, begun.id)
-        guests = Guests(witness, begun, briefings, table, root=store.root, workdir=place, command=command, clock=clock)
+        begun = begin()
+        table = Table(store.root, begun.party.id)
+        table.reopen()
+        guests = Guests(
+            witness,
+            begun.party,
+            begun.briefings,
+            table,
+            root=store.root,
+            workdir=place,
+            command=how.command,
+            clock=clock,
+        )
         with guests:
-            _hold(store, begun, briefings, TableSpeaker(table, clock, guests.alive, limit), wanted)
+            _hold(store, begun, TableSpeaker(table, clock, guests.alive, how.turn_limit), how)
 
 
-def _hold(store: MemoryStore, begun: Party, briefings: Mapping[str, str], speaker: Speaker, wanted: _Wanted) -> None:
-    from sidecars.party.party import end_party, record_path, write_record
+def _hold(
+    store: MemoryStore,
+    begun: _Begun,
+    speaker: Speaker,
+    how: _How,
+    *,
+    usage: Callable[[], Usage] | None = None,
+    over_budget: Callable[[], str] = lambda: "",
+) -> None:
+    from sidecars.party.party import broke_off, end_party, note_costs, record_path, write_record
     from sidecars.party.run import PartyRun
+    from witness.clock import SystemClock
 
-    held = PartyRun(begun, briefings, speaker, lambda record: write_record(store.root, begun, record))
+    clock = SystemClock()
+    deadline = None if how.timeout is None else clock.monotonic() + how.timeout
+
+    def stop() -> str:
+        if deadline is not None and clock.monotonic() >= deadline:
+            return f"the party has taken its {how.timeout:g} s"
+        return over_budget()
+
+    party = begun.party
+    held = PartyRun(
+        party,
+        begun.briefings,
+        speaker,
+        lambda record: write_record(store.root, party, record),
+        record=begun.record,
+        stop=stop,
+    )
     try:
-        record = held.hold(wanted.rounds)
-    except WitnessError as error:
+        record = held.hold(party.rounds)
+    except (WitnessError, KeyboardInterrupt) as error:
+        why = str(error) or "it was interrupted"
+        if usage is not None:
+            party = note_costs(store.root, party, usage(), store.now)
+        broke_off(store, party, why)
         if not held.record.contributions:
             raise
-        end_it = ["gt", "party", "end", begun.id, "--record", str(record_path(store.root, begun.id))]
-        raise WitnessError(f"{error}; to save what was said until then: {shlex.join(end_it)}") from error
-    for said in record.contributions if not wanted.as_json else ():
+        path = str(record_path(store.root, party.id))
+        go_on, end_it = ("gt", "party", "resume", party.id), ("gt", "party", "end", party.id, "--record", path)
+        raise WitnessError(
+            f"{why}; to go on: {shlex.join(go_on)}; to save what was said until then: {shlex.join(end_it)}"
+        ) from error
+    if usage is not None:
+        party = note_costs(store.root, party, usage(), store.now)
+    for said in record.contributions if not how.as_json else ():
         click.echo(f"[{said.round} {said.type}] {said.agent}: {said.content}")
-    ended, saved = end_party(store, begun, record)
-    _print_end(ended, saved, as_json=wanted.as_json)
+    for each in record.extra.get("turns", ()):
+        if each.get("outcome") == "skipped":
+            click.echo(f"skipped: {each['agent']}'s {each['type']}: {each.get('reason')}", err=True)
+    ended, saved = end_party(store, party, record)
+    _print_end(ended, saved, as_json=how.as_json)
 
 
 # -- the agents' side -------------------------------------------------------------------------------------------------
