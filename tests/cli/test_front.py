@@ -174,7 +174,8 @@ def test_its_lists_are_those_of_the_commands() -> None:
         set(found.split(" | "))
         for found in re.findall(r"^        ([a-z| -]+)\)\n            return 0 ;;$", text, re.MULTILINE)[-2:]
     )
-    assert only == set(COMMANDS) - both
+    # More than there are: a command that is promised is ours before it is there.
+    assert only >= set(COMMANDS) - both
     assert documents | only | both >= {path.stem for path in (ROOT / "docs").glob("*.md")}
     assert documents <= {path.stem for path in (ROOT / "docs").glob("*.md")}
 
