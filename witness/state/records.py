@@ -182,7 +182,6 @@ class PolecatState:
 
     Args:
         address, polecat, rig, run, session: who it is.
-        paused: since when it is paused, None while it goes on.
         lifecycle: of its group; ZOMBIE where its agent is gone and nobody has noticed yet.
         zombie: the class that it was found in, empty when none.
         activity: what its agent does.
@@ -206,6 +205,7 @@ class PolecatState:
         usage: what its model calls have cost, None where its client does not say.
         sidecars: its observers.
         ended: how it ended, when it has.
+        paused: since when ``gt polecat pause`` has stopped it, None while it goes on.
     """
 
     address: str
@@ -213,7 +213,6 @@ class PolecatState:
     rig: str
     run: str
     session: str
-    paused: str | None
     lifecycle: str
     zombie: str
     activity: str
@@ -238,6 +237,7 @@ class PolecatState:
     usage: UsageState | None
     sidecars: tuple[SidecarState, ...]
     ended: Ended | None = None
+    paused: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         found = asdict(self)
