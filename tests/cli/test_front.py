@@ -64,7 +64,7 @@ def _ours(*args: str) -> str:
         "polecat status gastown/Toast --json", "polecat nuke gastown --all", "polecat nuke --help",
         "nudge mayor hello", "nudge gastown/Toast hello", "nudge -m hello gastown/polecats/Toast", "nudge channel:x y",
         "nudge --help", "peek gastown/crew/max", "peek deacon -n 50", "peek -n 50 gastown/Toast",
-        "peek gastown/witness", "config agent list", "config set a b",
+        "peek gastown/witness", "config agent list", "config set a b", "metrics",
         "witness", "witness status gastown", "witness start gastown", "witness attach", "witness status --help",
         "hooks", "hooks sync", "hooks install guard --role crew", "molecule", "molecule status", "completion bash",
     ],

@@ -46,6 +46,7 @@ SHARED: dict[str, frozenset[str]] = {
     "done": frozenset(),
     "hooks": frozenset(["uninstall", "plugin"]),
     "init": frozenset(),
+    "metrics": frozenset(),
     "molecule": frozenset(["lint", "vars"]),
     "nudge": frozenset(),
     "peek": frozenset(),
