@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shlex
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -188,6 +186,8 @@ class Tmux:
             TmuxError: it ended with another code than 0.
             TmuxTimeoutError: it has not ended in time.
         """
+        import tempfile
+
         # What it prints to tmux, tmux may show in somebody's pane.
         with tempfile.NamedTemporaryFile(prefix="gt-witness-", mode="rb") as output:
             try:
@@ -288,7 +288,7 @@ class Tmux:
     def _captured(self, places: Sequence[str], options: Sequence[str]) -> dict[str, str]:
         if not places:
             return {}
-        mark = f"(gt-witness {secrets.token_hex(16)})"
+        mark = f"(gt-witness {os.urandom(16).hex()})"
         arguments = [
             word
             for place in places

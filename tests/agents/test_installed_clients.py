@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,29 @@ def test_nobody_looks_for_packages_who_needs_none(code: str) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout.splitlines()[-1])[0] is False
+
+
+def test_where_no_package_adds_one_the_packages_own_records_are_not_read() -> None:
+    code = (
+        "import sys; from witness.agents.clients import client_for; from witness.installed import entries; "
+        "client_for(['sleep']); print('importlib.metadata' in sys.modules, entries('gt_witness.clients'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False {}"
+
+
+@pytest.mark.parametrize("place", ["archive.zip", "lone.egg"])
+def test_an_archive_of_packages_is_asked_in_its_own_way(tmp_path: Path, place: str) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    with zipfile.ZipFile(site / place, "w") as archive:
+        folder = "crew-1.0.dist-info" if place.endswith(".zip") else "EGG-INFO"
+        archive.writestr(f"{folder}/METADATA", "Metadata-Version: 2.1\nName: crew\nVersion: 1.0\n")
+        archive.writestr(f"{folder}/PKG-INFO", "Metadata-Version: 2.1\nName: crew\nVersion: 1.0\n")
+        archive.writestr(f"{folder}/entry_points.txt", f"[{GROUP}]\ncrew = crew:crew\n")
+    code = f"from witness.installed import entries; print(*entries({GROUP!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.append({str(site / place)!r}); {code}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "crew"

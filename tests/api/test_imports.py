@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from witness.cli.commands import COMMANDS
+from witness.config.town import Town
 
 # What only a model judge, only a table of a terminal, or only the reading of a project needs.
 _HEAVY = (
@@ -43,3 +46,31 @@ def test_a_command_is_there_without_what_it_may_never_need(module: str) -> None:
     loaded = _loaded(f"import witness.cli.program, {module}")
     assert module in loaded
     assert not loaded & set(_HEAVY)
+
+
+# What a start, a spawn, an end or another system needs; each a tenth or more of a command that is called all day.
+_UNUSED = {
+    *_HEAVY, "psutil", "tempfile", "secrets", "witness.declare.molecule", "witness.launch.environment",
+    "witness.launch.spawn_request", "witness.nuke", "witness.supervise.spawn", "witness.trust.settings",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["polecat", "list"], 0), (["list", "--json"], 0), (["state"], 0), (["nudge", "toast", "hi"], 2)],
+)
+def test_a_command_of_all_day_loads_nothing_that_only_others_use(tmp_path: Path, words: list[str], code: int) -> None:
+    town = Town.init(tmp_path / "town")
+    program = (
+        "import sys\nfrom witness.cli.main import main\ntry:\n"
+        f"    main({words!r})\nexcept SystemExit as end:\n    assert end.code == {code}, end.code\n"
+        "else:\n    assert not {code}\n".replace("{code}", str(code))
+        + "sys.stdout = sys.__stdout__\nprint('loaded', *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=town.root,
+        env={**os.environ, "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    loaded = set(done.stdout.rpartition("loaded ")[2].split())
+    assert "witness.journal.database" in loaded
+    assert not loaded & (_UNUSED if sys.platform == "linux" else _UNUSED - {"psutil"})

@@ -393,7 +393,8 @@ _POINTS = {
     "after the offer": _STAGE.format(stage="offered", before=False),
     "before it is drained": _STAGE.format(stage="drained", before=True),
     "after it is drained": _STAGE.format(stage="drained", before=False),
-    "after the end": 'dies(queue_files, "finish", lambda *a, **k: (False, True))',
+    "within the end": 'dies(queue_files, "_move_into", lambda *a, **k: (False, True))',
+    "after the end": 'dies(queue_files, "finish_all", lambda *a, **k: (False, True))',
 }
 
 

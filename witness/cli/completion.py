@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from witness.agents.clients import CLIENTS
 from witness.config.town import Town
 from witness.errors import UsageError, WitnessError
 from witness.journal import Journal, MemberKind
@@ -87,6 +86,8 @@ def _molecules() -> list[str]:
 
 
 def _agents() -> list[str]:
+    from witness.agents.clients import CLIENTS
+
     return [program for client in CLIENTS for program in client.programs]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from witness.config.settings import parse_duration
 from witness.config.town import Town
 from witness.errors import UsageError
 from witness.journal import Group, Journal
@@ -34,8 +33,12 @@ def since_when(text: str) -> float:
     Raises:
         UsageError: it is no length of time.
     """
+    if not text:
+        return 0.0
+    from witness.config.settings import parse_duration
+
     try:
-        return time.time() - parse_duration(text) if text else 0.0
+        return time.time() - parse_duration(text)
     except ValueError as error:
         raise UsageError(f"--since: {error}") from error
 

@@ -8,29 +8,36 @@ from typing import Any
 import click
 
 from witness.api import NukeResult, Witness
-from witness.api.pausing import pause_polecat, resume_polecat
-from witness.api.restarting import of_last_boot, restart_polecat
 from witness.cli.completion import polecats
 from witness.cli.context import ask_for_force, print_json, since_when
-from witness.cli.gas_town import nuke_rig_there, nuke_there
-from witness.cli.memory_options import memory_provider
-from witness.cli.spawn import report_spawned, spawn, undone_when_told_to_end
 from witness.cli.tables import group_rows, show_groups, write_lines
 from witness.cli.worktree import ask_to_discard
 from witness.config.town import Town
 from witness.errors import UsageError, WitnessError
 from witness.journal import Group, GroupState, Worktree, WorktreeState
 from witness.names import split_address
-from witness.state.history import event_line
 from witness.state.records import rfc3339
 
 
-@click.group()
+class _Polecat(click.Group):
+    """``spawn`` reads declarations, prompts and memories; whoever lists does not pay for them."""
+
+    _SPAWN = "spawn"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), self._SPAWN])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == self._SPAWN:
+            from witness.cli.spawn import spawn
+
+            return spawn
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Polecat)
 def polecat() -> None:
     """Spawn, list and nuke polecats with their sidecars."""
-
-
-polecat.add_command(spawn)
 
 
 @polecat.command(name="list", epilog="Examples:\n\n  gt polecat list\n\n  gt polecat list --all --since 24h")
@@ -60,6 +67,8 @@ def list_polecats(rig: str, everybody: bool, since: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(name: str, as_json: bool) -> None:
     """One polecat, living or ended: what it does, its sidecars, and what happened last."""
+    from witness.state.history import event_line
+
     with Witness(Town.find()) as witness:
         group = witness.find(name, ended=True)
         row = group_rows(witness, [(group, witness.journal.members.of(group.id.run))])[0]
@@ -105,6 +114,8 @@ def nuke(
     In a Gas Town the real gt polecat nuke goes first, for each polecat that has a worktree there. What its safety
     checks keep is kept whole.
     """
+    from witness.cli.gas_town import nuke_rig_there, nuke_there
+
     town, code = Town.find(), 0
     if whole_rig := everybody and len(names) == 1 and names[0] in town.rigs:
         rig, names = names[0], ()  # as Gas Town writes it: gt polecat nuke RIG --all
@@ -176,6 +187,9 @@ def restart(name: str, fresh: bool, everybody: bool, no_wait: bool, as_json: boo
     with --fresh, a new one begins with the task. Variables of --env are not kept: export them, or spawn anew.
     """
     from sidecars.observer.factory import prospects
+    from witness.api.restarting import of_last_boot, restart_polecat
+    from witness.cli.memory_options import memory_provider
+    from witness.cli.spawn import report_spawned, undone_when_told_to_end
 
     if bool(name) == everybody:
         raise UsageError("name the polecat to restart, or say --all-of-last-boot")
@@ -206,6 +220,8 @@ def pause(names: tuple[str, ...]) -> None:
 
     It counts as neither hung nor idle meanwhile, and what is said to it waits.
     """
+    from witness.api.pausing import pause_polecat
+
     with Witness(Town.find()) as witness:
         for group in [witness.find(name) for name in names]:
             stopped = pause_polecat(witness, group)
@@ -216,6 +232,8 @@ def pause(names: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1, required=True, shell_complete=polecats)
 def resume(names: tuple[str, ...]) -> None:
     """Let a paused polecat go on."""
+    from witness.api.pausing import resume_polecat
+
     with Witness(Town.find()) as witness:
         for group in [witness.find(name) for name in names]:
             goes_on = resume_polecat(witness, group)

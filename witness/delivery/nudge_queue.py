@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -166,7 +165,7 @@ class NudgeQueue:
                         f"{len(names)} nudges wait for this agent already: the new one was not queued; "
                         "an urgent one would be (--priority urgent)"
                     )
-                name = f"{self._next_stamp(names, now):019d}-{secrets.token_hex(4)}{queue_files.SUFFIX}"
+                name = f"{self._next_stamp(names, now):019d}-{os.urandom(4).hex()}{queue_files.SUFFIX}"
                 queue_files.rename(self._path, temporary, name)
                 # Within the lock, so that no drain of ours is told before. A full disk takes this line, not the nudge.
                 if self._is_gas_towns():
@@ -204,7 +203,7 @@ class NudgeQueue:
                 if durable:
                     os.fsync(text.fileno())
 
-        temporary = f".{os.getpid()}-{secrets.token_hex(4)}.new"
+        temporary = f".{os.getpid()}-{os.urandom(4).hex()}.new"
         queue_files.add(self._path, temporary, write)
         return temporary
 

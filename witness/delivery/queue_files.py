@@ -4,8 +4,8 @@ The format and the rules are Gas Town's, so that either side may write and drain
 session's folder, claimed by a rename to ``<file>.claimed.<8 hex>``. Our eight digits are the claim's own time in
 seconds, so that a nudge that waited long does not look abandoned the moment it is claimed.
 
-Each operation opens the folder anew and goes by its descriptor: what is put into the folder's place meanwhile, a link
-too, is neither read nor written nor moved.
+Each operation, a drain of many nudges too, opens the folder once and goes by its descriptor: what is put into the
+folder's place meanwhile, a link too, is neither read nor written nor moved.
 
 Beside the waiting files stand ``deliveries.jsonl`` (what became of each, one line a fact), ``dead-letter/`` (what was
 never delivered, with its reason) and ``malformed/`` (files that are no nudge; never deleted).
@@ -52,6 +52,8 @@ UNFINISHED = 2.0
 _LOOKED_AT_AGAIN = 64
 # How much of the ledger's end is looked through for one nudge.
 LEDGER_TAIL = 16 << 20
+# Characters of an instant as ``stamp`` writes it.
+_STAMP = len("2026-01-01T00:00:00.000000Z")
 # What stat calls a regular file; the module of that name is not loaded for two numbers.
 _KIND, _REGULAR = 0o170000, 0o100000
 
@@ -149,12 +151,20 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
     """The nudge in a file; None when it is gone, still being written, or was set aside because it is none."""
     try:
         with Folder(folder) as at:
-            nudge, modified = _content(at, name)
+            return _read(at, folder, name)[0]
     except FileNotFoundError:
         return None
+
+
+def _read(at: int, folder: str, name: str) -> tuple[dict[str, Any] | None, float]:
+    """The same in an opened folder, and when the file was last written."""
+    try:
+        nudge, modified = _content(at, name)
+    except FileNotFoundError:
+        return None, 0.0
     if nudge is None and not 0 <= time.time() - modified < UNFINISHED:
         quarantine(folder, name)
-    return nudge
+    return nudge, modified
 
 
 def _content(at: int, name: str) -> tuple[dict[str, Any] | None, float]:
@@ -173,7 +183,8 @@ def _content(at: int, name: str) -> tuple[dict[str, Any] | None, float]:
         status = os.fstat(file)
         if status.st_mode & _KIND != _REGULAR or status.st_uid != os.geteuid():
             return None, 0.0
-        text = os.read(file, FILE_LIMIT)
+        # Room for what is there: a mebibyte for each would be asked of the kernel and given back.
+        text = os.read(file, min(status.st_size, FILE_LIMIT))
     except OSError:
         return None, 0.0
     finally:
@@ -239,17 +250,23 @@ def quarantine(folder: str, name: str) -> None:
 
 
 def _move(folder: str, name: str, where: str) -> None:
-    target = name.partition(CLAIM)[0]
     with Folder(folder) as at:
         inner = _subfolder(at, where)
         try:
-            os.rename(name, target, src_dir_fd=at, dst_dir_fd=inner)
-        except FileNotFoundError:
-            pass
-        except OSError:  # a folder of that name stands there
-            os.rename(name, f"{target[:200]}.{time.time_ns()}", src_dir_fd=at, dst_dir_fd=inner)
+            _move_into(at, name, inner)
         finally:
             os.close(inner)
+
+
+def _move_into(at: int, name: str, inner: int) -> None:
+    """Move a file under the name that it waited by; nothing when it is gone."""
+    target = name.partition(CLAIM)[0]
+    try:
+        os.rename(name, target, src_dir_fd=at, dst_dir_fd=inner)
+    except FileNotFoundError:
+        pass
+    except OSError:  # a folder of that name stands there
+        os.rename(name, f"{target[:200]}.{time.time_ns()}", src_dir_fd=at, dst_dir_fd=inner)
 
 
 def _subfolder(at: int, where: str) -> int:
@@ -319,7 +336,10 @@ def instant(text: object) -> float:
 
     if not isinstance(text, str) or text.startswith("0001-"):
         return 0.0
-    head, dot, rest = text.replace("Z", "+00:00").partition(".")
+    if len(text) == _STAMP and text[-1] == "Z" and text[19] == ".":  # as we write it
+        head, dot, rest = f"{text[:-1]}+00:00", "", ""
+    else:
+        head, dot, rest = text.replace("Z", "+00:00").partition(".")
     if dot:  # Go writes up to nine digits, more than datetime takes
         digits = len(rest) - len(rest.lstrip("0123456789"))
         head += "." + rest[:digits][:6].ljust(6, "0") + rest[digits:]
@@ -346,13 +366,21 @@ def take(folder: str, name: str, now: float) -> str:
     Returns:
         The claimed name; empty when somebody else was quicker.
     """
-    claimed = f"{name}{CLAIM}{int(now):08x}"
     try:
         with Folder(folder) as at:
-            # Gas Town counts a claim's age from the file's modification time, so that must be the claim's time too.
-            if abs(now - os.lstat(name, dir_fd=at).st_mtime) > _FRESH:
-                os.utime(name, (now, now), dir_fd=at, follow_symlinks=False)
-            os.rename(name, claimed, src_dir_fd=at, dst_dir_fd=at)
+            return _take(at, name, now, os.lstat(name, dir_fd=at).st_mtime)
+    except FileNotFoundError:
+        return ""
+
+
+def _take(at: int, name: str, now: float, modified: float) -> str:
+    """Claim a file that was last written at an instant; empty when somebody else was quicker."""
+    claimed = f"{name}{CLAIM}{int(now):08x}"
+    try:
+        # Gas Town counts a claim's age from the file's modification time, so that must be the claim's time too.
+        if abs(now - modified) > _FRESH:
+            os.utime(name, (now, now), dir_fd=at, follow_symlinks=False)
+        os.rename(name, claimed, src_dir_fd=at, dst_dir_fd=at)
     except FileNotFoundError:
         return ""
     return claimed
@@ -412,20 +440,33 @@ def acknowledge(folder: str, taken: list[tuple[str, dict[str, Any]]], **more: st
     try:
         log_all(folder, "drained", taken, **more)
     finally:
-        for claimed, _ in taken:
-            finish(folder, claimed)
+        finish_all(folder, [claimed for claimed, _ in taken])
 
 
 def finish(folder: str, claimed: str) -> None:
-    """A claimed nudge has been handed over: out of the queue with it.
+    """A claimed nudge has been handed over: out of the queue with it."""
+    finish_all(folder, [claimed])
+
+
+def finish_all(folder: str, taken: list[str]) -> None:
+    """Claimed nudges have been handed over: out of the queue with them.
 
     By a rename: to remove a file that was synced costs milliseconds on a busy disk, and the agent waits for us.
     ``clear_finished`` removes it later.
     """
+    left = taken[::-1]
     try:
-        _move(folder, claimed, DONE)
+        with Folder(folder) as at:
+            done = _subfolder(at, DONE)
+            try:
+                while left:
+                    _move_into(at, left[-1], done)
+                    left.pop()
+            finally:
+                os.close(done)
     except OSError:  # a full disk has no room for the folder
-        drop(folder, claimed)
+        for claimed in left:
+            drop(folder, claimed)
 
 
 def clear_finished(folder: str) -> None:
@@ -615,24 +656,28 @@ def claim_due(folder: str, now: float, room: int = 1 << 30, run: str = "") -> li
         Pairs of claimed name and nudge. Expired ones go to the dead-letter folder, those of later stay.
     """
     taken: list[tuple[str, dict[str, Any]]] = []
-    for name in waiting(folder):
-        nudge = read(folder, name)
-        if nudge is None:
-            continue
-        if _bury_expired(folder, name, nudge, now):
-            continue
-        if run and nudge.get("run", run) != run:
-            dead_letter(folder, name, nudge, f"meant for the run {nudge['run']}, which has ended")
-            continue
-        if instant(nudge.get("deliver_after")) > now:
-            continue
-        text = nudge["message"]
-        # The client counts UTF-16 units.
-        size = len(text) + sum(char > "\uffff" for char in text) + _FRAME
-        if taken and size > room:
-            break
-        claimed = take(folder, name, now)
-        if claimed:
-            taken.append((claimed, nudge))
-            room -= size
+    try:
+        with Folder(folder) as at:
+            for name in sorted(name for name in os.listdir(at) if name.endswith(SUFFIX)):
+                nudge, modified = _read(at, folder, name)
+                if nudge is None:
+                    continue
+                if _bury_expired(folder, name, nudge, now):
+                    continue
+                if run and nudge.get("run", run) != run:
+                    dead_letter(folder, name, nudge, f"meant for the run {nudge['run']}, which has ended")
+                    continue
+                if instant(nudge.get("deliver_after")) > now:
+                    continue
+                text = nudge["message"]
+                # The client counts UTF-16 units.
+                size = len(text) + (0 if text.isascii() else sum(char > "\uffff" for char in text)) + _FRAME
+                if taken and size > room:
+                    break
+                claimed = _take(at, name, now, modified)
+                if claimed:
+                    taken.append((claimed, nudge))
+                    room -= size
+    except FileNotFoundError:
+        pass  # no queue, or none any more
     return taken

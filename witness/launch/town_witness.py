@@ -1,4 +1,7 @@
-"""Talking to a running Witness: its lock, its socket, its start and its stop."""
+"""Talking to a running Witness: its lock, its socket, its start and its stop.
+
+Every listing asks whether one runs, so what only a start needs is imported by the start.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from witness.clock import SystemClock
-from witness.config.settings import Settings
-from witness.config.town import Town
 from witness.errors import DeclarationError, TownLockedError, WitnessError
 from witness.files import locked, replace_file
-from witness.ipc.background import start_outside
-from witness.ipc.jsonlines import Connection
 from witness.ipc.serving import serving_process
-from witness.launch.environment import daemon_environ
 from witness.process import ProcessId
-from witness.process.exits import wait_gone
-from witness.tmux import Tmux
-from witness.trust.settings import trusted_settings
 from witness.version import __version__
+
+if TYPE_CHECKING:
+    from witness.config.town import Town
+    from witness.tmux import Tmux
 
 SOCKET = "witness.sock"
 _STOP_SECONDS = 30.0
@@ -76,6 +75,8 @@ def ask(town: Town, request: dict[str, Any], seconds: float) -> dict[str, Any] |
     Raises:
         WitnessError: it runs, but did not answer in time.
     """
+    from witness.ipc.jsonlines import Connection
+
     try:
         connection = Connection.dial(town.runtime, SOCKET)
     except (FileNotFoundError, ConnectionRefusedError):
@@ -106,6 +107,8 @@ def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> Non
     """
     if witness_process(town) and not _replaced(town):
         return
+    from witness.ipc.background import start_outside
+
     runtime = town.make_runtime()
     argv = [sys.executable, "-P", "-m", "witness.daemon", str(town.root), *(["--linger"] if linger else [])]
     start_outside(argv, _environment(town), runtime / "witness.log", outer)
@@ -113,9 +116,14 @@ def start_witness(town: Town, outer: Tmux | None, *, linger: bool = True) -> Non
 
 def _environment(town: Town) -> dict[str, str]:
     """The Witness's environment: without the key, whose variable the settings name."""
+    from witness.launch.environment import daemon_environ
+    from witness.trust.settings import trusted_settings
+
     try:
         return daemon_environ(trusted_settings(town.root).key_env)
     except DeclarationError:
+        from witness.config.settings import Settings
+
         # A slip in the settings keeps nobody from ending; whatever may be that key stays behind.
         kept = daemon_environ(Settings().key_env)
         return {name: value for name, value in kept.items() if not _SECRET.search(name)}
@@ -158,6 +166,8 @@ def stop_witness(town: Town) -> bool:
     Raises:
         WitnessError: it did not end.
     """
+    from witness.process.exits import wait_gone
+
     process = witness_process(town)
     if process is None:
         return False

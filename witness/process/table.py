@@ -1,7 +1,8 @@
 """Processes: which live, which descends from which, which carry our marker. Signals are sent here and nowhere else.
 
 Linux is read from ``/proc`` directly: a patrol over thousands of processes must cost little, and the raw start ticks
-there do not move when somebody sets the date, as a computed creation time does. Elsewhere psutil answers.
+there do not move when somebody sets the date, as a computed creation time does. Elsewhere psutil answers, which is
+imported only there and for words for people: it is a tenth of what a short command takes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import signal
 import sys
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
-
-import psutil
+from typing import TYPE_CHECKING
 
 from witness.names import HELPER_VARIABLE, MARKER_VARIABLE
 from witness.process import ProcessId
+
+if TYPE_CHECKING:
+    import psutil
 
 LINUX = sys.platform.startswith("linux")
 HELPER = "helper"
@@ -100,6 +103,8 @@ def _unknown(pid: int) -> Row:
 
 def read_psutil() -> dict[int, Row]:
     """The same where there is no ``/proc``."""
+    import psutil
+
     table = {}
     for process in psutil.process_iter():
         if row := _psutil_row(process):
@@ -108,6 +113,8 @@ def read_psutil() -> dict[int, Row]:
 
 
 def _psutil_row(process: psutil.Process) -> Row | None:
+    import psutil
+
     try:
         with process.oneshot():
             started = int((process.create_time() or 0) * 1000)
@@ -123,6 +130,8 @@ def look_up(pid: int) -> Row | None:
     """The process that has this pid now; None when there is none."""
     if LINUX:
         return _row(pid)
+    import psutil
+
     try:
         return _psutil_row(psutil.Process(pid))
     except psutil.NoSuchProcess:
@@ -184,6 +193,8 @@ def _kill(pid: int, number: int) -> bool:
 
 def process_name(process: ProcessId) -> str:
     """Its name for people; empty when it is gone."""
+    import psutil
+
     try:
         return psutil.Process(process.pid).name()
     except (psutil.Error, OSError, ValueError):
@@ -211,6 +222,8 @@ class ProcessUsage:
 def usage_of(process: ProcessId) -> ProcessUsage | None:
     """What a process uses; None when it is gone."""
     if not LINUX:
+        import psutil
+
         try:
             found = psutil.Process(process.pid)
             with found.oneshot():
@@ -232,6 +245,8 @@ def usage_of(process: ProcessId) -> ProcessUsage | None:
 
 def command_line(process: ProcessId) -> str:
     """Its arguments joined by spaces; empty when it is gone or may not be read."""
+    import psutil
+
     try:
         return " ".join(psutil.Process(process.pid).cmdline()).strip()
     except (psutil.Error, OSError, ValueError):
@@ -310,6 +325,8 @@ class Markers:
 def read_marker(pid: int) -> Mark:
     """What the environment that a process was started with says; empty where it may not be read."""
     if not LINUX:
+        import psutil
+
         try:
             environment = psutil.Process(pid).environ()
         except (psutil.Error, OSError):

@@ -6,12 +6,11 @@ import os
 import re
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from witness.agents.channels import recorded_state
 from witness.agents.clients import ANY, client_for
@@ -30,7 +29,7 @@ from witness.launch.town_witness import witness_process
 from witness.prices import Prices
 from witness.process import ProcessId
 from witness.process.limits import Limits, read_use
-from witness.process.table import GroupMembership, Markers, Table, is_alive, read_table, usage_of
+from witness.process.table import LINUX, GroupMembership, Markers, Table, is_alive, read_table, usage_of
 from witness.state.activity import Activity, LastEvents, Screen, action_text, activity_of, last_events
 from witness.state.ended import ended_state
 from witness.state.records import (
@@ -360,13 +359,26 @@ def _branch(workdir: str) -> str:
 
 
 def _machine() -> dict[str, object]:
-    memory = psutil.virtual_memory()
+    total, available = _memory()
     return {
         "cpus": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
-        "memory_total": memory.total,
-        "memory_available": memory.available,
+        "memory_total": total,
+        "memory_available": available,
     }
+
+
+def _memory() -> tuple[int, int]:
+    """Bytes of memory that the machine has, and that it could still give."""
+    if LINUX:
+        with suppress(OSError, ValueError, KeyError):
+            lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+            sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
+            return sizes["MemTotal"], sizes["MemAvailable"]
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return memory.total, memory.available
 
 
 # The state of a town as it changes: all of it first, then one record a change.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +37,8 @@ def diff(found: Worktree, laid: Mapping[str, Fingerprint], *, stat: bool = False
         raise UsageError(f"the worktree {path} is not there any more")
     new = [name for name in _untracked(path) if laid.get(name, ()) != fingerprint(path / name)]
     words = ["diff", *_SHOWING, f"--color={'always' if colour else 'never'}", *(["--stat"] if stat else []), found.base]
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="gt-diff-") as scratch:
         # An index of our own: new files show in the difference, and the agent's index stays as it is.
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
@@ -62,6 +62,10 @@ def facts_of(worktrees: Iterable[Worktree], laid: Mapping[str, Mapping[str, Fing
         laid: what was there before their agents began, by run.
     """
     listed = list(worktrees)
+    if not listed:
+        return {}
+    from concurrent.futures import ThreadPoolExecutor  # logging and threads, 30 ms that a town without worktrees saves
+
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip((each.run for each in listed), pool.map(lambda each: _facts(each, laid), listed), strict=True))
 
