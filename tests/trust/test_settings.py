@@ -55,7 +55,7 @@ ASKING = {
     "day_budget": 999.0, "run_calls": 9999, "day_calls": 99999, "prices": {"claude": {"input": 0.0}},
     "folders": "accept", "trust": ["."], "follow": {"sidecars": "tools"},
     "client_model": "haiku", "on": {"died": {"command": "touch ran"}},
-    "setup": ["touch ran"], "setup_timeout": "9h", "worktree_throwaway": ["*"],
+    "setup": ["touch ran"], "setup_timeout": "9h", "worktree_throwaway": ["*"], "retention": "1s",
 }  # fmt: skip
 #: None of these is raised above "no limit", which is the default.
 ONLY_TIGHTER = ("memory_high", "memory_max", "pids_max", "cpu_weight")

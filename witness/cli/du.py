@@ -9,13 +9,14 @@ import click
 
 from witness.cli.context import open_journal, print_json
 from witness.cli.tables import write_lines, write_table
-from witness.config.settings import load_settings, written
+from witness.config.settings import written
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.journal import Journal
 from witness.process.limits import shown_size
 from witness.state.records import rfc3339
 from witness.supervise.retention import KEPT_LONGER, folder_size
+from witness.trust.settings import trusted_settings
 
 _LARGEST = 10
 
@@ -30,7 +31,7 @@ def du(most: int, as_json: bool) -> None:
     """
     town = Town.find()
     try:
-        retention: float | None = load_settings(town.root).retention
+        retention: float | None = trusted_settings(town.root).retention
     except WitnessError:
         retention = None  # a slip in the settings keeps nobody from looking
     with open_journal(town) as journal:

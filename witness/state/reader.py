@@ -17,7 +17,6 @@ from witness.agents.clients import ANY, client_for
 from witness.agents.screen import read_prompt, read_trouble
 from witness.agents.usage import UsageReader
 from witness.clock import Clock, SystemClock
-from witness.config.settings import load_settings
 from witness.config.town import Town
 from witness.errors import WitnessError
 from witness.events.session_transcript import session_transcript
@@ -45,6 +44,7 @@ from witness.state.records import (
     rfc3339,
 )
 from witness.tmux import Pane, Tmux
+from witness.trust.settings import trusted_settings
 
 _LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
 _TASK = 200
@@ -266,7 +266,7 @@ class StateReader:
     @cached_property
     def _prices(self) -> Prices:
         try:
-            return load_settings(self._town.root).prices
+            return trusted_settings(self._town.root).prices
         except WitnessError:
             return {}  # a slip in the settings keeps nobody from looking
 

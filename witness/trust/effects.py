@@ -82,7 +82,7 @@ SETTINGS: Mapping[str, Effect] = {
         Effect.CHANGES,
         "containment spawn_deadline spawn_settle stop_grace done_settle done_grace hung_after nuke_hung "
         "patrol_interval sidecar_silence backoff_base backoff_ceiling intensity intensity_window failed_decay linger "
-        "follow worktree_throwaway",
+        "follow worktree_throwaway retention",
     ),
 }
 
