@@ -43,9 +43,11 @@ check: setup ## format, lint, types, layers
 	@$(PY) -m mypy
 	@$(VENV)/bin/python -c 'from importlinter.cli import lint_imports_command as m; m()'
 	@$(PY) docs/build_api.py --check
+	@$(PY) docs/build_json.py --check
 
-docs: setup ## docs/api.md from the docstrings
+docs: setup ## docs/api.md from the docstrings, docs/json.md from the schemas
 	@$(PY) docs/build_api.py
+	@$(PY) docs/build_json.py
 
 format: setup ## put the code into its form
 	@$(PY) -m ruff check --fix-only .
