@@ -165,7 +165,9 @@ def _git(folder: Path, *arguments: str, path: str = "") -> subprocess.CompletedP
 def test_a_merge_in_git_joins_two_branches(gt: Cli, tmp_path_factory: pytest.TempPathFactory) -> None:
     programs = tmp_path_factory.mktemp("bin")
     script = programs / "gt"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(_ROOT))} exec {sys.executable} -m witness.cli "$@"\n')
+    script.write_text(
+        f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(_ROOT))} exec {shlex.quote(sys.executable)} -m witness.cli "$@"\n'
+    )
     script.chmod(0o755)
 
     def git(*arguments: str) -> subprocess.CompletedProcess[str]:
