@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts import BASE_PYTHON
 from tests.supervise.command import GT, gt
 from tests.waiting import until
 from tests.worktrees.conftest import Bench, run_git
@@ -26,7 +27,7 @@ def _claude(tmp_path: Path) -> Path:
     """A program of the client's name that tells how it was started, and waits."""
     path = tmp_path / "claude"
     path.write_text(
-        f"#!{sys.executable} -ISs\nimport json,os,sys,time\n"
+        f"#!{BASE_PYTHON} -ISs\nimport json,os,sys,time\n"
         "told=os.path.join(os.path.dirname(sys.argv[0]),'started.jsonl')\n"
         "if '--version' in sys.argv: print('2.1.197 (Claude Code)'); sys.exit()\n"
         "open(told,'a').write(json.dumps({'argv':sys.argv[1:],'cwd':os.getcwd(),'env':dict(os.environ)})+'\\n')\n"

@@ -184,9 +184,8 @@ def test_it_works_in_its_worktree_and_is_listed(bench: Bench) -> None:
 @pytest.mark.parametrize("end", ["done", "agent dies", "patrol", "uninstall"])
 def test_no_end_loses_work(end: str, bench: Bench) -> None:
     command = shlex.join([*GT, "done"])
-    agent = {"done": f"sh -c 'echo work > work.txt; {command}; sleep 60'"}.get(
-        end, "sh -c 'echo work > work.txt; read x < go; exit 1'"
-    )
+    then = f"{command}; sleep 60" if end == "done" else "read x < go; exit 1"
+    agent = shlex.join(["sh", "-c", f"echo work > work.txt; {then}"])
     words = ["--agent", agent, "--sidecars", "", "--no-wait", "--json"]
     if end in ("patrol", "uninstall"):
         words.append("--no-witness")

@@ -63,8 +63,10 @@ class Journal:
         with self._told():
             _make_private(path)
             self._db = sqlite3.connect(path, timeout=self._patience, isolation_level=None, check_same_thread=False)
-            # Free pages of a new file can be given back in small steps; a file that stands keeps what it was made with.
-            self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            if not path.stat().st_size:
+                # Free pages of a new file can be given back in small steps; a file that stands keeps what it was made
+                # with, and would be locked for the question alone.
+                self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._db.execute("PRAGMA journal_mode = WAL")
             # A crash of the machine may lose the last commits, never the database; a crash of ours loses nothing.
             self._db.execute("PRAGMA synchronous = NORMAL")

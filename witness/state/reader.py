@@ -44,7 +44,6 @@ from witness.state.records import (
     rfc3339,
 )
 from witness.tmux import Pane, Tmux
-from witness.trust.settings import trusted_settings
 
 _LIVE = (MemberState.SPAWNING, MemberState.RUNNING, MemberState.STOPPING)
 _TASK = 200
@@ -265,6 +264,8 @@ class StateReader:
 
     @cached_property
     def _prices(self) -> Prices:
+        from witness.trust.settings import trusted_settings  # only where an agent has used something
+
         try:
             return trusted_settings(self._town.root).prices
         except WitnessError:
