@@ -178,6 +178,11 @@ FINDINGS = {
         "memory/test_party_run.py::test_a_server_that_breaks_off_leaves_a_record_that_can_be_saved",
         "memory/test_party.py::test_a_party_that_crashed_is_no_session_until_its_record_is_found",
     ],
+    "D9-what-others-remember-is-imported-whole": [
+        "memory/test_bridges.py::test_points_rows_log_entries_and_paragraphs_are_memories",
+        "memory/test_bridges.py::test_what_is_too_long_is_cut_between_sentences_and_nothing_is_lost",
+        "memory/test_bridges.py::test_the_clients_memory_is_read_and_written_in_a_part_of_its_own",
+    ],
     "D12-what-is-true-now-and-what-is-a-secret": [
         "memory/test_same_subject.py::test_the_same_subject_with_another_value_contradicts",
         "memory/test_same_subject.py::test_another_matter_is_neither",

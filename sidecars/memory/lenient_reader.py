@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from sidecars.memory.bridges import markdown_memories
 from sidecars.memory.record import (
     BOOKKEEPING_KEY,
     CONTENT_LIMIT,
@@ -321,14 +321,7 @@ def as_confidence(value: Any, where: str, repairs: list[str]) -> float:
     return round(number, 4)
 
 
-# Reading what is to be taken into a memory: a memory file, a JSON list of memories, or a markdown list.
-#
-# The markdown form is that of the older agent memories of BMAD, where each point of a list is something remembered.
-
-_POINT = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.+?)\s*$")
-_HEADING = re.compile(r"^#+\s+(.*)$")
-# What the points under a heading are, by a word in it.
-_TYPES = (("prefer", "preference"), ("decision", "decision"), ("context", "context"), ("knowledge", "context"))
+# Reading what is to be taken into a memory: a memory file, a JSON list of memories, or a markdown text.
 
 
 def read_import(data: bytes) -> dict[str, Any]:
@@ -343,7 +336,7 @@ def read_import(data: bytes) -> dict[str, Any]:
     try:
         raw = parse(b'{"memories": ' + data + b"}") if data.lstrip().startswith(b"[") else parse(data)
     except ValueError as error:
-        points = _points(data)
+        points = markdown_memories(data.decode("utf-8-sig"))
         if not points:
             raise ValueError(f"neither a memory file, nor a list of memories in JSON or markdown: {error}") from error
         raw = {"memories": points}
@@ -357,18 +350,3 @@ def read_import(data: bytes) -> dict[str, Any]:
             for each in read.decision_history
         ],
     }
-
-
-def _points(data: bytes) -> list[dict[str, str]]:
-    try:
-        lines = data.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        return []
-    kind, points = "observation", []
-    for line in lines:
-        if heading := _HEADING.match(line):
-            words = heading[1].casefold()
-            kind = next((kind for word, kind in _TYPES if word in words), "observation")
-        elif point := _POINT.match(line):
-            points.append({"type": kind, "content": point[1].replace("**", "")})
-    return points

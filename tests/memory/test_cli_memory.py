@@ -126,12 +126,13 @@ def test_import_takes_a_plain_list_and_refuses_what_is_none(gt: Cli) -> None:
 def test_import_takes_the_points_of_an_older_markdown_memory(gt: Cli) -> None:
     file = gt.project / "memories.md"
     file.write_text("# Ada\n\n- likes rain\n\n## Preferences\n* **tabs** over spaces\n1. short names\n\nplain text\n")
-    assert gt("import", "ada", str(file)).out == "3 taken in, 3 of them new\n"
+    assert gt("import", "ada", str(file)).out == "4 taken in, 4 of them new\n"
     memories = json.loads(gt("show", "ada", "--json").out)["memories"]
     assert [(each["type"], each["content"]) for each in memories] == [
         ("observation", "likes rain"),
         ("preference", "tabs over spaces"),
         ("preference", "short names"),
+        ("preference", "plain text"),
     ]
     file.write_bytes(b"- \xff\xfe")
     assert gt("import", "ada", str(file)).code == 2

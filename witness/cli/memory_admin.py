@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -201,11 +201,20 @@ def restore(*, agent: str, ids: tuple[str, ...], query: str, session: str, proje
 @click.command()
 @click.argument("agent", shell_complete=memories)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.option("--client", is_flag=True, help="Into the client's own file, .claude/agent-memory/AGENT/MEMORY.md.")
 @project_option
-def export(agent: str, file: Path | None, project: Path | None) -> None:
+def export(*, agent: str, file: Path | None, client: bool, project: Path | None) -> None:
     """Write AGENT's memory, in the shared format and without our bookkeeping, to FILE or stdout."""
+    from sidecars.memory.bridges import write_client
     from sidecars.memory.record import BOOKKEEPING_KEY, sidecar_to_json
 
+    if client:
+        store = open_store(project)
+        try:
+            click.echo(str(write_client(store.root, known(store, agent))), err=True)
+        except OSError as error:
+            raise UsageError(f"{store.root}: {error.strerror or error}") from error
+        return
     content = sidecar_to_json(known(open_store(project), agent))
     content.pop(BOOKKEEPING_KEY)
     if file is None:
@@ -219,21 +228,39 @@ def export(agent: str, file: Path | None, project: Path | None) -> None:
 
 @click.command("import")
 @click.argument("agent", shell_complete=memories)
-@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, path_type=Path), required=False)
+@click.option("--client", is_flag=True, help="What the client (Claude Code) remembers of the project, instead.")
 @session_option
 @project_option
-def import_file(agent: str, file: Path, session: str, project: Path | None) -> None:
-    """Take the memories of FILE (a memory file, or a list in JSON or markdown) into AGENT's."""
+def import_file(*, agent: str, file: Path | None, client: bool, session: str, project: Path | None) -> None:
+    """Take the memories of FILE (a memory file, a list in JSON, markdown, or a folder of it) into AGENT's."""
+    from sidecars.memory.bridges import client_folders, folder_memories
     from sidecars.memory.lenient_reader import read_import
+    from sidecars.memory.paths import check_agent
 
+    if bool(file) == client:
+        raise UsageError("say which file or folder to import, or --client")
     store = open_store(project)
+    folders = client_folders(store.root, check_agent(agent)) if client else tuple(filter(None, (file,)))
+    if not folders:
+        raise NotFoundError("memory of the client", agent, f"Claude Code remembers nothing of {store.root}")
+    data: dict[str, Any] = {"memories": []}
     try:
-        data = read_import(read_project(file))
+        for path in folders:
+            if path.is_file():
+                data = read_import(read_project(path))
+                continue
+            found, left = folder_memories(path)
+            data["memories"] += found
+            for name in left:
+                click.echo(f"{path}: {name} is no markdown: not imported", err=True)
     except ValueError as error:
         raise UsageError(f"{file}: {error}") from error
+    if not any(data.values()):
+        raise UsageError(f"{folders[0]}: nothing in it is a memory")
     applied = store.change(agent, "merge", which_session(store, agent, session).name, data)
     for line in applied.refused:
-        click.echo(f"{file}: {line}", err=True)
+        click.echo(f"{folders[0]}: {line}", err=True)
     store.fold(agent)
     click.echo(applied.note)
 
