@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "top": ("witness.cli.top:top", "every polecat live, those that need you first"),
     "uninstall": ("witness.cli.uninstall:uninstall", "end all of this town, and take us away from it"),
     "worktree": ("witness.cli.worktree:worktree", "the worktrees of polecats: list, prune"),
+    "web": ("witness.cli.web:web", "every polecat live in a browser"),
     "witness": ("witness.cli.witness:witness", "the supervisor: run, start, stop, status, patrol"),
 }
 # Commands that Gas Town has too. What of them is not ours (`gt witness attach`, `gt hooks sync`, `gt peek mayor/`) is

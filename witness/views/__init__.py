@@ -1,1 +1,1 @@
-"""Views of the one state for people: a terminal's. They know nothing but what ``witness.state`` tells."""
+"""Views of the one state for people: a terminal's and a browser's. They know only what ``witness.state`` tells."""
