@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -48,7 +49,7 @@ class Browser:
 
 
 @pytest.fixture
-def browser(tmp_path: Path):
+def browser(tmp_path: Path) -> Iterator[Browser]:
     (tmp_path / ".runtime" / "witness").mkdir(parents=True)
     (tmp_path / "mayor").mkdir()
     (tmp_path / "mayor" / "town.json").write_text('{"type": "town", "version": 2, "name": "t"}')
@@ -74,7 +75,8 @@ def browser(tmp_path: Path):
     finally:
         process.terminate()
         process.wait(20)
-        process.stdout.close()
+        if process.stdout:
+            process.stdout.close()
 
 
 def test_the_link_lets_one_browser_in_once(browser: Browser) -> None:
