@@ -63,7 +63,7 @@ class Journal:
         with self._told():
             _make_private(path)
             self._db = sqlite3.connect(path, timeout=self._patience, isolation_level=None, check_same_thread=False)
-            if not path.stat().st_size:
+            if not (path.exists() and path.stat().st_size):
                 # Free pages of a new file can be given back in small steps; a file that stands keeps what it was made
                 # with, and would be locked for the question alone.
                 self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
