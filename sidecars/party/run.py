@@ -106,7 +106,7 @@ class PartyRun:
     ) -> None:
         self._party, self._briefings, self._speaker, self._keep = party, briefings, speaker, keep
         self.record = record or PartyRecord(party.topic, party.mode, party.agents)
-        self._stop, self._skipped = stop, 0
+        self._stop, self._skipped, self._why = stop, 0, ""
 
     def hold(self, rounds: int = MOST_ROUNDS) -> PartyRecord:
         """Hold it.
@@ -198,7 +198,7 @@ class PartyRun:
 
         answer = self._ask(turn, ask, form, checked_decision)
         if answer is None:
-            raise ModelError(f"{turn.agent} gave no {turn.type} that can be recorded")
+            raise ModelError(self._why or f"{turn.agent} gave no {turn.type} that can be recorded")
         text, outcome = checked_decision(answer), text_of(answer, "outcome")
         rationale = within_words(text_of(answer, "rationale"), WORDS[turn.type])
         parts = {role: agent for agent in self._party.agents if (role := self._party.role(agent)) != "participant"}
@@ -256,11 +256,11 @@ class PartyRun:
                 if attempt == 1:
                     continue
                 self._note(self._with_turn(turn, "skipped", str(error)))
-                self._skipped += 1
+                self._skipped, self._why = self._skipped + 1, str(error)
                 if self._skipped >= _MOST_SKIPPED:
                     raise
             else:
-                self._skipped = 0
+                self._skipped, self._why = 0, ""
                 return answer
         return None
 

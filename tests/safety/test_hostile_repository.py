@@ -28,7 +28,7 @@ from witness.launch.spawn_request import SpawnRequest, prepare
 pytestmark = pytest.mark.real
 CANARY = "CANARY-d41d8cd98f"
 # Of processor time, at its worst, and of memory beyond what loading the code takes.
-_SECONDS, _WALL_SECONDS, _MEGABYTES = 4.0, 30.0, 400
+_SECONDS, _WALL_SECONDS, _MEGABYTES = 8.0, 60.0, 400
 _MEMBERS = "_mdan/state/sidecars/ann.sidecar.json"
 
 
